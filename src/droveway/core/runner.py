@@ -1,0 +1,238 @@
+"""The one place that starts child processes: deadlines, silence, output limits, and whole trees killed (AGT-004)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from droveway.core.clock import Clock
+from droveway.core.ids import Ids
+
+RUN_TAG = "HERD_RUN_TAG"
+_DRAIN_SECONDS = 1.0
+
+
+class End(enum.StrEnum):
+    """How a run ended."""
+
+    EXITED = "exited"
+    TIMEOUT = "timeout"
+    IDLE = "idle"
+    OUTPUT = "output"  # more output than the limit
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds of one run, in seconds and bytes. ``idle`` is the longest silence; None means no such bound."""
+
+    timeout: float = 60.0
+    idle: float | None = None
+    grace: float = 10.0
+    max_output: int = 64 * 1024 * 1024
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """A run that is over: no process of it is left. ``code`` is negative for a signal, as in ``subprocess``."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    end: End = End.EXITED
+
+    @property
+    def ok(self) -> bool:
+        """Whether the child ended by itself with 0."""
+        return self.end is End.EXITED and self.code == 0
+
+    def text(self) -> str:
+        """Give the output as text; bad bytes are replaced (case X08)."""
+        return self.stdout.decode("utf-8", "replace")
+
+    def error_text(self) -> str:
+        """Give the error output as text."""
+        return self.stderr.decode("utf-8", "replace")
+
+
+def tagged_processes(tag: str) -> list[int]:
+    """Give the pids whose environment carries this run's tag: also those that left its group and session."""
+    needle = f"{RUN_TAG}={tag}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{name}/environ", "rb") as handle:
+                if needle in handle.read().split(b"\0"):
+                    found.append(int(name))
+    return found
+
+
+def _signal_tree(pid: int, tag: str, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+    for straggler in tagged_processes(tag):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(straggler, number)
+
+
+class _Collector:
+    """Drains one pipe, within a limit; tells a sink of each piece."""
+
+    def __init__(self, limit: int, sink: Callable[[bytes], None] | None, beat: Callable[[], None]) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.full = asyncio.Event()
+        self._limit = limit
+        self._sink = sink
+        self._beat = beat
+
+    async def drain(self, stream: asyncio.StreamReader) -> None:
+        while piece := await stream.read(65536):
+            self._beat()
+            room = self._limit - self.size
+            if room > 0:
+                self.parts.append(piece[:room])
+                if self._sink:
+                    self._sink(piece[:room])
+            self.size += len(piece)
+            if self.size > self._limit:
+                self.full.set()
+
+    def data(self) -> bytes:
+        return b"".join(self.parts)
+
+
+class Runner:
+    """Starts children. Every subprocess of the product, but for the command line's own ``exec``, starts here."""
+
+    def __init__(self, clock: Clock, ids: Ids) -> None:
+        """Use the given clock (held while a child lives) and ids (for the tags of runs)."""
+        self._clock = clock
+        self._ids = ids
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | str,
+        env: Mapping[str, str],
+        stdin: bytes | None = None,
+        limits: Limits | None = None,
+        sink: Callable[[bytes], None] | None = None,
+    ) -> Completed:
+        """Run ``argv`` to its end and give what it said.
+
+        ``env`` is the whole environment. ``stdin`` None means an empty one. ``sink`` sees standard output as it comes.
+        The direct child's end ends the run: descendants that hold the pipe open are stopped (case P01).
+        A cancelled caller leaves no process behind. Raises FileNotFoundError or PermissionError if it can't start.
+        """
+        limits = limits or Limits()
+        tag = self._ids.new()
+        with self._clock.hold():
+            started = self._clock.monotonic()
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                cwd=cwd,
+                env={**env, RUN_TAG: tag},
+                stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+                limit=1 << 20,
+            )
+            try:
+                end, out, err = await self._supervise(process, stdin, limits, sink)
+            finally:
+                await self._reap(process, tag, limits.grace)
+            assert process.returncode is not None
+            return Completed(
+                tuple(argv), process.returncode, out.data(), err.data(), self._clock.monotonic() - started, end
+            )
+
+    async def _supervise(
+        self,
+        process: asyncio.subprocess.Process,
+        stdin: bytes | None,
+        limits: Limits,
+        sink: Callable[[bytes], None] | None,
+    ) -> tuple[End, _Collector, _Collector]:
+        assert process.stdout
+        assert process.stderr
+        last = self._clock.monotonic()
+
+        def beat() -> None:
+            nonlocal last
+            last = self._clock.monotonic()
+
+        out = _Collector(limits.max_output, sink, beat)
+        err = _Collector(limits.max_output, None, beat)
+
+        async def feed() -> None:
+            if stdin is None or process.stdin is None:
+                return
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                process.stdin.write(stdin)
+                await process.stdin.drain()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                process.stdin.close()
+
+        async def silence() -> None:
+            assert limits.idle is not None
+            while (left := last + limits.idle - self._clock.monotonic()) > 0:
+                await self._clock.sleep(left)
+
+        drains = [asyncio.ensure_future(out.drain(process.stdout)), asyncio.ensure_future(err.drain(process.stderr))]
+        watchers = {
+            asyncio.ensure_future(process.wait()): End.EXITED,
+            asyncio.ensure_future(out.full.wait()): End.OUTPUT,
+            asyncio.ensure_future(err.full.wait()): End.OUTPUT,
+            asyncio.ensure_future(self._clock.sleep(limits.timeout)): End.TIMEOUT,
+        }
+        if limits.idle is not None:
+            watchers[asyncio.ensure_future(silence())] = End.IDLE
+        feeder = asyncio.ensure_future(feed())
+        try:
+            done, _ = await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
+            ends = {watchers[task] for task in done}
+            end = End.EXITED if End.EXITED in ends else ends.pop()
+            if end is End.EXITED:
+                await asyncio.wait(drains, timeout=_DRAIN_SECONDS)
+            return end, out, err
+        finally:
+            for task in [*watchers, *drains, feeder]:
+                task.cancel()
+            await asyncio.gather(*watchers, *drains, feeder, return_exceptions=True)
+
+    async def _reap(self, process: asyncio.subprocess.Process, tag: str, grace: float) -> None:
+        """Stop whatever is left of the run: TERM, the grace, KILL; then the direct child is waited for."""
+        alive = process.returncode is None
+        if alive or tagged_processes(tag):
+            _signal_tree(process.pid, tag, signal.SIGTERM)
+            for _ in range(max(int(grace / 0.05), 1)):
+                if process.returncode is not None and not tagged_processes(tag):
+                    break
+                await self._clock.sleep(0.05)
+            _signal_tree(process.pid, tag, signal.SIGKILL)
+        await process.wait()
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            transport.close()
+
+
+def scrubbed_environment(source: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give the allow-listed environment for children: no credential, a fixed locale for what we parse (CMD-041).
+
+    ``source`` is the process's environment; only PATH, HOME, TMPDIR, USER and certificate settings pass.
+    """
+    allowed = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", "TZ", "PYTHONPATH")
+    kept = {name: source[name] for name in allowed if name in source}
+    kept.setdefault("PATH", os.defpath)
+    return {**kept, "LC_ALL": "C.UTF-8", **(extra or {})}
