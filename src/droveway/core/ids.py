@@ -28,7 +28,7 @@ class SeededIds:
 
     def __init__(self, seed: int) -> None:
         """Start the sequence of ``seed``."""
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - a simulation wants the same ids again, not secrecy
 
     def new(self) -> str:
         """Give the sequence's next identifier."""
