@@ -40,7 +40,7 @@ Look: TypeAlias = Done | Stale | Ready
 
 
 class EffectError(HerdError):
-    """An effect that the world refused. ``kind`` is a short word that rules can match on (``lost-race``, ``rejected``)."""
+    """An effect that the world refused. ``kind`` is a short word that rules match on (``lost-race``, ``rejected``)."""
 
     def __init__(self, kind: str, message: str) -> None:
         """Hold the kind and one line for people."""

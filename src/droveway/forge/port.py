@@ -15,8 +15,8 @@ from droveway.forge.model import (
     Permission,
     Protection,
     PullRequest,
-    RepoSnapshot,
     Repository,
+    RepoSnapshot,
     Review,
     ReviewThread,
 )
