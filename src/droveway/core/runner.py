@@ -7,8 +7,9 @@ import contextlib
 import enum
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,6 +27,7 @@ class End(enum.StrEnum):
     TIMEOUT = "timeout"
     IDLE = "idle"
     OUTPUT = "output"  # more output than the limit
+    STOPPED = "stopped"  # the caller set its stop event
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -75,12 +77,59 @@ def tagged_processes(tag: str) -> list[int]:
     return found
 
 
-def _signal_tree(pid: int, tag: str, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
-    for straggler in tagged_processes(tag):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(straggler, number)
+def _descendants(root: int) -> set[int]:
+    """Give the pids below ``root`` by the parents' links: also those that cleared their environment."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{name}/stat", "rb") as handle:
+                    parent = int(handle.read().rpartition(b")")[2].split()[1])
+                children.setdefault(parent, []).append(int(name))
+    found: set[int] = set()
+    todo = [root]
+    while todo:
+        fresh = [pid for pid in children.get(todo.pop(), ()) if pid not in found]
+        found.update(fresh)
+        todo.extend(fresh)
+    return found
+
+
+class _Tree:
+    """The processes of one run: the direct child's group, its descendants, and all that carry the run's tag."""
+
+    def __init__(self, process: asyncio.subprocess.Process, tag: str) -> None:
+        self._process = process
+        self._tag = tag
+        self._seen: set[int] = set()
+
+    @property
+    def child_alive(self) -> bool:
+        return self._process.returncode is None
+
+    def members(self) -> set[int]:
+        """Give who lives besides the direct child."""
+        found = set(tagged_processes(self._tag))
+        if self.child_alive:
+            found |= _descendants(self._process.pid)
+        found.discard(self._process.pid)
+        self._seen |= found
+        return found
+
+    def signal(self, number: signal.Signals) -> None:
+        members = self.members()
+        if self.child_alive:  # once it is reaped, its number may belong to somebody else
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def reap_orphans(self) -> None:
+        """Take the zombies that became our children, which happens where we are PID 1 of a container (case P01)."""
+        for pid in self._seen:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 class _Collector:
@@ -127,12 +176,14 @@ class Runner:
         stdin: bytes | None = None,
         limits: Limits | None = None,
         sink: Callable[[bytes], None] | None = None,
+        stop: asyncio.Event | None = None,
     ) -> Completed:
         """Run ``argv`` to its end and give what it said.
 
         ``env`` is the whole environment. ``stdin`` None means an empty one. ``sink`` sees standard output as it comes.
         The direct child's end ends the run: descendants that hold the pipe open are stopped (case P01).
-        A cancelled caller leaves no process behind. Raises FileNotFoundError or PermissionError if it can't start.
+        ``stop``, once set, ends the run as STOPPED, with the output so far. A cancelled caller leaves no process
+        behind. Raises FileNotFoundError or PermissionError if it can't start.
         """
         limits = limits or Limits()
         tag = self._ids.new()
@@ -149,9 +200,9 @@ class Runner:
                 limit=1 << 20,
             )
             try:
-                end, out, err = await self._supervise(process, stdin, limits, sink)
+                end, out, err = await self._supervise(process, stdin, limits, sink, stop)
             finally:
-                await self._reap(process, tag, limits.grace)
+                await _to_the_end(self._reap(process, tag, limits.grace))
             assert process.returncode is not None
             return Completed(
                 tuple(argv), process.returncode, out.data(), err.data(), self._clock.monotonic() - started, end
@@ -163,6 +214,7 @@ class Runner:
         stdin: bytes | None,
         limits: Limits,
         sink: Callable[[bytes], None] | None,
+        stop: asyncio.Event | None,
     ) -> tuple[End, _Collector, _Collector]:
         assert process.stdout
         assert process.stderr
@@ -198,6 +250,8 @@ class Runner:
         }
         if limits.idle is not None:
             watchers[asyncio.ensure_future(silence())] = End.IDLE
+        if stop is not None:
+            watchers[asyncio.ensure_future(stop.wait())] = End.STOPPED
         feeder = asyncio.ensure_future(feed())
         try:
             done, _ = await asyncio.wait(watchers, return_when=asyncio.FIRST_COMPLETED)
@@ -213,18 +267,41 @@ class Runner:
 
     async def _reap(self, process: asyncio.subprocess.Process, tag: str, grace: float) -> None:
         """Stop whatever is left of the run: TERM, the grace, KILL; then the direct child is waited for."""
-        alive = process.returncode is None
-        if alive or tagged_processes(tag):
-            _signal_tree(process.pid, tag, signal.SIGTERM)
-            for _ in range(max(int(grace / 0.05), 1)):
-                if process.returncode is not None and not tagged_processes(tag):
+        tree = _Tree(process, tag)
+        if tree.child_alive or tree.members():
+            tree.signal(signal.SIGTERM)
+            await self._gone(tree, grace)
+            for _ in range(20):  # again and again: a process may have forked between the look and the signal
+                if not tree.child_alive and not tree.members():
                     break
-                await self._clock.sleep(0.05)
-            _signal_tree(process.pid, tag, signal.SIGKILL)
+                tree.signal(signal.SIGKILL)
+                await self._gone(tree, 0.25)
         await process.wait()
+        tree.reap_orphans()
         transport = getattr(process, "_transport", None)
         if transport is not None:
             transport.close()
+
+    async def _gone(self, tree: _Tree, seconds: float) -> None:
+        """Wait until nothing of the tree lives, at most ``seconds``."""
+        for _ in range(max(int(seconds / 0.05), 1)):
+            if not tree.child_alive and not tree.members():
+                return
+            await self._clock.sleep(0.05)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do ``work`` whole, whatever cancels us meanwhile; a cancellation is passed on afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 def scrubbed_environment(source: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
