@@ -1,1 +1,1 @@
-"""The cli room."""
+"""The command line: a thin file per verb group; no logic."""
