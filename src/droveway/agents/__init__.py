@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from droveway.agents.roles import Role
     from droveway.agents.script import Call, Entry, NoEntryError, Step, load_script, parse_script
     from droveway.agents.scripted import Played, StepError, perform, play
-    from droveway.agents.supervise import supervise
+    from droveway.agents.supervision import supervise
 
 _HOMES = {
     "contracts": ("OutputError", "parse_output", "schema"),
@@ -28,8 +28,9 @@ _HOMES = {
     "providers": ("PROVIDERS",),
     "roles": ("Role",),
     "script": ("Call", "Entry", "NoEntryError", "Step", "load_script", "parse_script"),
+    # A module must not bear the name of a thing in it: importing the module would hide the thing.
     "scripted": ("Played", "StepError", "perform", "play"),
-    "supervise": ("supervise",),
+    "supervision": ("supervise",),
 }
 
 __all__ = [

@@ -44,8 +44,9 @@ class AgentRun(msgspec.Struct, frozen=True):
 
     ``home`` is the run's private home folder; ``env`` holds values for names that the provider asks for
     (``env_names``); others are left out. ``binary`` replaces the provider's program (for ``command`` it is the whole
-    command line, split as a shell would, without a shell). ``script`` is the file of ``scripted``. ``conversation`` resumes one.
-    ``read_only`` turns writing tools off where the provider has a switch; the caller also mounts the place read-only.
+    command line, split as a shell would, without a shell). ``script`` is the file of ``scripted``. ``conversation``
+    resumes one. ``read_only`` turns writing tools off where the provider has a switch; the caller also mounts the
+    place read-only.
     """
 
     provider: str
