@@ -54,6 +54,18 @@ class Comment(Action, frozen=True, tag="comment"):
     markers: tuple[str, ...] = ()
 
 
+class EditComment(Action, frozen=True, tag="edit-comment"):
+    """Give the comment of ours that carries ``key`` this text; it is posted where there is none yet (BAT-124, BAT-162).
+
+    The key is the comment's, not the edit's: an edit that is repeated changes nothing.
+    """
+
+    number: int
+    message: Message
+    body: str
+    markers: tuple[str, ...] = ()
+
+
 class CreateIssue(Action, frozen=True, tag="create-issue"):
     """Create an issue with its labels in one request; the key in its body is looked for first.
 
@@ -156,6 +168,7 @@ AnyAction: TypeAlias = (
     SetStatus
     | SetLabels
     | Comment
+    | EditComment
     | CreateIssue
     | EditIssue
     | CloseMilestone
