@@ -68,7 +68,7 @@ def open_folder(path: Path | str, dir_fd: int | None = None) -> int:
 
 
 def read_plain(name: str, dir_fd: int, limit: int) -> bytes | None:
-    """Read a plain file of at most ``limit`` bytes; None for anything else: symlink, FIFO, device, too large, absent."""
+    """Read a plain file of at most ``limit`` bytes; None for anything else: symlink, FIFO, device, too long, absent."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError:

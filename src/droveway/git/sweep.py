@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
+import msgspec
+
 from droveway.git.attributes import install_attributes
+from droveway.git.loose import CommitWriter
 from droveway.git.merging import folding_warnings, merge_trees
 from droveway.git.model import (
     Conflict,
@@ -29,6 +32,7 @@ class _History:
     def __init__(self, parents: dict[str, tuple[str, ...]], attributes: set[str]) -> None:
         self._missing = parents
         self._attributes = attributes
+        self._taken: set[str] = set()
 
     @classmethod
     async def read(cls, objects: Objects, tip: str, shas: Iterable[str]) -> _History:
@@ -43,6 +47,19 @@ class _History:
         """Whether the commit is in what was merged so far."""
         return sha not in self._missing
 
+    def apart(self, sha: str) -> bool:
+        """Whether the commit shares nothing but the tip's own history with what was merged so far."""
+        seen = set()
+        stack = [sha]
+        while stack:
+            commit = stack.pop()
+            if commit in self._taken:
+                return False
+            if commit in self._missing and commit not in seen:
+                seen.add(commit)
+                stack.extend(self._missing[commit])
+        return True
+
     def take(self, sha: str) -> bool:
         """Count the commit and all its ancestors as merged; tell whether any of them touched attributes."""
         touched = False
@@ -51,6 +68,7 @@ class _History:
             commit = stack.pop()
             parents = self._missing.pop(commit, None)
             if parents is not None:
+                self._taken.add(commit)
                 touched |= commit in self._attributes
                 stack.extend(parents)
         return touched
@@ -73,7 +91,8 @@ async def run_sweep(
     present, failed = await _present(objects, ordered)
     history = await _History.read(objects, tip, [sha for _, _, sha in present])
     await install_attributes(objects, tip)
-    head = tip
+    writer = await CommitWriter.open(objects, author, committer, when)
+    head = stand_in = tip
     merged: list[SweepMerge] = []
     contained: list[SweepContained] = []
     conflicts: list[SweepConflict] = []
@@ -82,14 +101,18 @@ async def run_sweep(
             contained.append(SweepContained(number, branch, sha))
             continue
         try:
-            found = await merge_trees(objects, head, sha)
+            # The merge base is found by walking the history, which grows by each merge. A stand-in with the same tree
+            # right on the tip has the same bases, as long as this branch shares nothing with those merged before.
+            ours = stand_in if history.apart(sha) else head
+            found = await merge_trees(objects, ours, sha)
             if isinstance(found, Conflict):
-                conflicts.append(SweepConflict(number, branch, sha, found))
+                conflicts.append(SweepConflict(number, branch, sha, _named(found, {ours: "ours", sha: branch})))
                 continue
-            head = await objects.commit_tree(found.tree, [head, sha], message(number, branch), author, committer, when)
         except GitError as error:
             failed.append(SweepFailure(number, branch, sha, str(error)))
             continue
+        head = writer.write(found.tree, [head, sha], message(number, branch))
+        stand_in = writer.write(found.tree, [tip], "stand-in")
         merged.append(SweepMerge(number, branch, sha, head))
         if history.take(sha):
             await install_attributes(objects, head)
@@ -97,7 +120,7 @@ async def run_sweep(
     tree, removed = await objects.without(head, remove) if remove else ("", ())
     cleanup = None
     if removed:
-        cleanup = head = await objects.commit_tree(tree, [head], cleanup_message, author, committer, when)
+        cleanup = head = writer.write(tree, [head], cleanup_message)
     return SweepResult(
         tip=tip,
         final=head,
@@ -109,6 +132,14 @@ async def run_sweep(
         removed=removed,
         warnings=warnings,
     )
+
+
+def _named(conflict: Conflict, names: dict[str, str]) -> Conflict:
+    """Put names for the SHAs in git's sentences."""
+    messages = conflict.messages
+    for sha, name in names.items():
+        messages = tuple(message.replace(sha, name) for message in messages)
+    return msgspec.structs.replace(conflict, messages=messages)
 
 
 async def _present(
