@@ -1,0 +1,28 @@
+"""The table of a plan that a person sees before anything is created (BAT-012)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from droveway.batch.plan.model import Plan
+from droveway.batch.plan.validate import plan_tiers
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One task: its 0-based index, title, tier, complexity, dependencies (indices) and whether a person does it."""
+
+    index: int
+    title: str
+    tier: int
+    complexity: str
+    depends_on: tuple[int, ...]
+    manual: bool
+
+
+def plan_table(plan: Plan) -> list[Row]:
+    """Give the rows in plan order."""
+    tier = plan_tiers(plan)
+    return [
+        Row(index, task.title, tier[index], task.complexity, task.depends_on, task.manual)
+        for index, task in enumerate(plan.tasks)
+    ]
