@@ -76,7 +76,7 @@ class Home:
 
 @dataclass(frozen=True)
 class FleetSpec:
-    """What a Fleet is built from. ``engine`` is ``dbos``, ``inline``, or ``client`` (verbs beside a running ``herd up``)."""
+    """What a Fleet is built from. ``engine``: ``dbos``, ``inline``, or ``client`` (beside a ``herd up``)."""
 
     home: Home
     api_url: str

@@ -69,8 +69,8 @@ async def prepare(
 ) -> Prepared:
     """Prepare the clone at ``folder`` for the running embedded forge. ``origin`` is never touched.
 
-    Creates the repository there if it is missing, adds the remote ``herd`` with its credential helper, writes and commits
-    the configuration and ``.gitignore`` entries, pushes the base branch, and creates the labels.
+    Creates the repository there if it is missing, adds the remote ``herd`` with its credential helper, writes and
+    commits the configuration and ``.gitignore`` entries, pushes the base branch, and creates the labels.
     """
     up = read_up(home)
     if up is None:
@@ -96,14 +96,20 @@ async def prepare(
     await _connect(clone, home, up.forge_url, url, done)
     owner_token = read_secret(home.state / "owner.token")
     async with open_fleet(
-        FleetSpec(home=home, api_url=up.forge_url, token=owner_token, git_url=up.forge_url, engine="client", environ=environ)
+        FleetSpec(
+            home=home, api_url=up.forge_url, token=owner_token, git_url=up.forge_url, engine="client", environ=environ
+        )
     ) as fleet:
         if await fleet.forge.create_repository(repo.name, default_branch=branch):
             done.lines.append(f"created {repo} on {up.forge_url}")
         await clone.must("push", "--quiet", "herd", f"HEAD:refs/heads/{branch}")
         done.lines.append(f"pushed {branch} to the remote 'herd'")
         if not skip_labels:
-            made = [spec.name for spec in LABELS if await fleet.forge.ensure_label(repo, spec.name, spec.color, spec.description)]
+            made = [
+                spec.name
+                for spec in LABELS
+                if await fleet.forge.ensure_label(repo, spec.name, spec.color, spec.description)
+            ]
             done.lines.append(f"labels: {len(made)} created or mended, {len(LABELS) - len(made)} as they should be")
     return done
 

@@ -82,12 +82,16 @@ async def resolve_target(
             raise HerdError("no 'herd up' is running here: start it in another terminal, then try again")
         found = RepoId.parse(repo) if repo else repo_of_url(herd_remote)
         if found is None:
-            raise InputError("this folder has no remote 'herd': run 'herd init' in your clone, or name --repo owner/name")
+            raise InputError(
+                "this folder has no remote 'herd': run 'herd init' in your clone, or name --repo owner/name"
+            )
         token = read_secret(home.state / "bot.token")
         return Target(found, up.forge_url, token, up.forge_url, provider, top, settings)
     named = RepoId(settings.platform.owner, settings.platform.repo) if settings.platform.owner else None
-    found = RepoId.parse(repo) if repo else named or (
-        repo_of_url(await remote_url(runner, environ, top, "origin")) if top else None
+    found = (
+        RepoId.parse(repo)
+        if repo
+        else named or (repo_of_url(await remote_url(runner, environ, top, "origin")) if top else None)
     )
     if found is None:
         raise InputError("no repository: run this in a clone, or name --repo owner/name")

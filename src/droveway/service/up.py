@@ -25,7 +25,7 @@ BOT = "herd-bot"
 
 @dataclass(frozen=True)
 class UpOptions:
-    """How to run. With ``api_url`` empty the embedded forge is started; else that forge is used as ``token``'s identity.
+    """How to run. ``api_url`` empty: the embedded forge is started; else that forge is used as ``token``.
 
     ``repositories`` empty means: every repository that the identity may write to. ``port`` 0 means: the port of last
     time, or any.
