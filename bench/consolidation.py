@@ -1,7 +1,7 @@
 """QLT-001: consolidating many worker branches, in a work tree with a push each, and as one sweep with one push.
 
 Run ``python bench/consolidation.py [--scale 0.1] [--json]``. Both sides start from equal bare remotes, all
-branches fetched. Their trees and sets of conflicts are compared: the exit code is 1 if they differ or the ratio is missed.
+branches fetched. Trees and conflicts are compared: the exit code is 1 if they differ or the ratio is missed.
 """
 
 from __future__ import annotations

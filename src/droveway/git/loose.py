@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from droveway.git.model import Identity
-from droveway.git.objects import Objects, identity_environment
+from droveway.git.objects import Objects, identity_environment, message_bytes
 
 
 class CommitWriter:
@@ -35,11 +35,8 @@ class CommitWriter:
 
     def write(self, tree: str, parents: Sequence[str], message: str) -> str:
         """Write one commit and give its SHA."""
-        text = message.replace("\0", "").encode("utf-8", "replace")
-        if text and not text.endswith(b"\n"):
-            text += b"\n"
         head = f"tree {tree}\n" + "".join(f"parent {parent}\n" for parent in parents)
-        body = head.encode() + self._tail + text
+        body = head.encode() + self._tail + message_bytes(message)
         data = b"commit %d\0" % len(body) + body
         digest = hashlib.sha1(data, usedforsecurity=False) if len(tree) == 40 else hashlib.sha256(data)
         sha = digest.hexdigest()

@@ -125,7 +125,7 @@ class Mirror(Objects):
         if done.code != 0 and not any(flag == "!" for flag, _ in said.values()):
             raise GitError(done.argv, done.code, done.error_text())
         moved = await self.remote_refs(*(u.ref for u in updates)) if done.code != 0 else {}
-        results = tuple(_judged(update, said, moved, failed=done.code != 0) for update in updates)
+        results = _explained([_judged(update, said, moved, failed=done.code != 0) for update in updates])
         await self._follow([u for u, r in zip(updates, results, strict=True) if r.outcome is RefOutcome.OK])
         return PushResult(results)
 
@@ -234,3 +234,11 @@ def _judged(update: RefUpdate, said: dict[str, tuple[str, str]], now: dict[str, 
     if words == "not tried" or any(mark in reason for mark in _COLLATERAL):
         return RefResult(update.ref, RefOutcome.ABORTED, reason)
     return RefResult(update.ref, RefOutcome.REJECTED, reason)
+
+
+def _explained(results: list[RefResult]) -> tuple[RefResult, ...]:
+    """Some forges name no culprit of an atomic push that fails. If none lost a race, then it was refused."""
+    outcomes = {result.outcome for result in results}
+    if RefOutcome.ABORTED in outcomes and not outcomes & {RefOutcome.STALE, RefOutcome.REJECTED}:
+        return tuple(RefResult(result.ref, RefOutcome.REJECTED, result.reason) for result in results)
+    return tuple(results)

@@ -40,6 +40,12 @@ def identity_environment(author: Identity, committer: Identity, authored: dateti
     }
 
 
+def message_bytes(message: str) -> bytes:
+    """Give a commit message as it is stored: no NUL, which git refuses, and a last line that ends."""
+    text = message.replace("\0", "").encode("utf-8", "replace")
+    return text if not text or text.endswith(b"\n") else text + b"\n"
+
+
 class Objects:
     """The object database of one bare repository of ours. A revision is a SHA or a full ref name."""
 
@@ -140,7 +146,9 @@ class Objects:
 
     async def show_file(self, rev: str, path: str) -> bytes | None:
         """Give a file's content at a revision; None where it is no file there."""
-        found = await self.call("--literal-pathspecs", "ls-tree", "-z", "--full-tree", rev, "--", path.rstrip("/"))
+        if any(part in ("", ".", "..") for part in path.split("/")):
+            return None
+        found = await self.call("--literal-pathspecs", "ls-tree", "-z", "--full-tree", rev, "--", path)
         for row in records(found):
             meta, _, name = row.partition(b"\t")
             _mode, kind, sha = meta.split(b" ")
