@@ -54,11 +54,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import DBOS, which takes a second, only for those who run or enqueue durable jobs."""
     if name == "DbosEngine":
-        from droveway.engine.dbos import DbosEngine  # noqa: PLC0415
+        from droveway.engine.dbos import DbosEngine
 
         return DbosEngine
     if name == "EngineClient":
-        from droveway.engine.client import EngineClient  # noqa: PLC0415
+        from droveway.engine.client import EngineClient
 
         return EngineClient
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

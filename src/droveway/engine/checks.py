@@ -47,7 +47,7 @@ def _check_sqlite(url: str) -> None:
 
 
 def _check_postgresql(url: str) -> None:
-    import psycopg  # noqa: PLC0415 - only where PostgreSQL is used
+    import psycopg
 
     plain = "postgresql" + url[url.index(":") :]
     try:

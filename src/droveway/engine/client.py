@@ -17,7 +17,8 @@ logging.getLogger("dbos").propagate = False
 
 from dbos import DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions, WorkflowStatus, error  # noqa: E402
 
-from droveway.core.clock import Clock  # noqa: E402
+from droveway.core.clock import Clock, SystemClock  # noqa: E402
+from droveway.core.database import engine_options, engine_url, is_sqlite, prepare_sqlite  # noqa: E402
 from droveway.core.errors import HerdError  # noqa: E402
 from droveway.core.jobs import Enqueued, Existing, Job, JobInfo, JobState  # noqa: E402
 from droveway.engine.ledger import Ledger  # noqa: E402
@@ -62,32 +63,38 @@ def quiet(level: int = logging.ERROR) -> None:
 class EngineClient:
     """Enqueues, looks at and cancels jobs; it runs none. The database must be one that an engine has started on."""
 
-    def __init__(self, database: sa.Engine, *, clock: Clock, queues: Mapping[str, str], app_version: str = "1") -> None:
-        """``queues`` gives the queue of each kind of job."""
-        self._database = database
-        self._clock = clock
-        self._queues = dict(queues)
+    def __init__(self, database: str | sa.Engine, *, clock: Clock | None = None, app_version: str = "1") -> None:
+        """``database`` is its URL, or the SQLAlchemy engine of it that somebody else closes."""
+        self._owned = isinstance(database, str)
+        self._database = _open(database) if isinstance(database, str) else database
+        self._clock = clock or SystemClock()
+        self._queues: dict[str, str] = {}
         self._version = app_version
-        self._ledger = Ledger(database)
+        self._ledger = Ledger(self._database)
         self._client: DBOSClient | None = None
+        self._there = False
 
     def register(self, kind: str, queue: str, handler: Handler | None = None) -> None:
         """Name the queue of a kind; the handler is not wanted here, so that an app can register everywhere alike."""
         del handler
         self._queues[kind] = queue
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Let go of the database."""
         if self._client is not None:
-            await self._call(self._client.destroy)
+            self._client.destroy()
             self._client = None
+        if self._owned:
+            self._database.dispose()
 
     async def enqueue(self, job: Job) -> Enqueued | Existing:
         """Queue a job, unless one with its id exists in any state."""
-        if job.kind not in self._queues:
-            raise HerdError(f"no handler for jobs of kind {job.kind!r}")
         if job.priority < 1:
             raise ValueError("a priority is at least 1")
+        if job.kind not in self._queues:
+            await self._learn_queues()
+        if job.kind not in self._queues:
+            raise HerdError(f"no engine that knows jobs of kind {job.kind!r} has run on this database")
         options = EnqueueOptions(
             workflow_name=PREFIX + job.kind,
             queue_name=self._queues[job.kind],
@@ -125,8 +132,22 @@ class EngineClient:
         await self._call(self._connected().cancel_workflow, id)
 
     async def _list(self, **filters: Any) -> list[JobInfo]:
+        if not await self._call(self._has_tables):
+            return []
         rows = await self._call(self._connected().list_workflows, **filters)
         return [_info(row) for row in rows if row.name.startswith(PREFIX)]
+
+    async def _learn_queues(self) -> None:
+        """Read which queue each kind of job has, as the last engine that started has said."""
+        if await self._call(self._has_tables):
+            self._queues = {**await self._call(self._ledger.queues), **self._queues}
+
+    def _has_tables(self) -> bool:
+        """Whether an engine has ever started on the database."""
+        if not self._there:
+            schema = None if self._database.dialect.name == "sqlite" else SCHEMA
+            self._there = sa.inspect(self._database).has_table("workflow_status", schema=schema)
+        return self._there
 
     def _connected(self) -> DBOSClient:
         if self._client is None:
@@ -145,6 +166,13 @@ class EngineClient:
         """Do what blocks in a thread."""
         with self._clock.hold():
             return await asyncio.to_thread(function, *args, **kwargs)
+
+
+def _open(url: str) -> sa.Engine:
+    engine = sa.create_engine(engine_url(url), **engine_options(url))
+    if is_sqlite(url):
+        sa.event.listen(engine, "connect", prepare_sqlite)
+    return engine
 
 
 def _info(row: WorkflowStatus) -> JobInfo:

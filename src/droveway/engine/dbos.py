@@ -57,7 +57,7 @@ class DbosEngine(EngineClient):
 
     def __init__(
         self,
-        database: sa.Engine,
+        database: str | sa.Engine,
         *,
         executor_id: str,
         clock: Clock,
@@ -68,12 +68,12 @@ class DbosEngine(EngineClient):
         poll_seconds: float = 0.1,
         silence: float = SILENCE,
     ) -> None:
-        """``database`` is the one that ``store.make_engine`` gave.
+        """``database`` is its URL, or the SQLAlchemy engine of it that somebody else closes.
 
         ``executor_id`` is stable (host and slot). ``slots`` limits each queue in this process, ``global_slots`` in all
         processes together. ``app_version`` changes only when older processes can't run what newer ones enqueue.
         """
-        super().__init__(database, clock=clock, queues={}, app_version=app_version)
+        super().__init__(database, clock=clock, app_version=app_version)
         self.on_end: Callable[[JobInfo], None] | None = None
         self.executor_id = executor_id
         self._ids = ids
@@ -108,6 +108,7 @@ class DbosEngine(EngineClient):
         self._incarnation = self._ids.new()
         await self._call(self._ledger.create)
         await self._call(self._ledger.register, self.executor_id, self._incarnation)
+        await self._call(self._ledger.put_queues, self._queues)
         await self._call(self._launch)
         patrol = Patrol(self)
         self._spawn(self._forever(self._beat, self._beat_pause), "engine beat")
@@ -159,7 +160,7 @@ class DbosEngine(EngineClient):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._call(self._ledger.leave, self._incarnation)
-        await self.close()
+        await self._call(self.close)
 
     async def wait(self, id: str, timeout: float | None = None) -> JobInfo:  # noqa: A002
         """Wait for a job's end, wherever it runs. Raises TimeoutError, and HerdError where there is no such job."""

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from droveway.core.actuator import Done, EffectError, Look, Ready
 from droveway.core.decisions import CancelJob, Receipt, StartJob
 from droveway.core.jobs import ACTIVE, Existing
 from droveway.engine.port import Engine
 
+if TYPE_CHECKING:
+    from droveway.engine.client import EngineClient
+
+
+def handlers(engine: Engine | EngineClient) -> dict[type[Any], Any]:
+    """Give the engine's handlers by the type of their action."""
+    return {StartJob: StartJobHandler(engine), CancelJob: CancelJobHandler(engine)}
+
 
 class StartJobHandler:
     """Enqueues a job; one with its id, in any state, is the effect already."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine | EngineClient) -> None:
         """Enqueue with ``engine``."""
         self._engine = engine
 
@@ -34,7 +44,7 @@ class StartJobHandler:
 class CancelJobHandler:
     """Cancels a job; one that has ended, or never was, needs nothing."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine | EngineClient) -> None:
         """Cancel with ``engine``."""
         self._engine = engine
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,13 @@ RUNS = sa.Table(
     sa.Column("owner", sa.String(64)),  # an incarnation
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("cancelled", sa.Boolean, nullable=False),
+)
+
+KINDS = sa.Table(
+    "engine_kinds",
+    META,
+    sa.Column("kind", sa.String(100), primary_key=True),
+    sa.Column("queue", sa.String(100), nullable=False),
 )
 
 
@@ -246,6 +253,20 @@ class Ledger:
         """Forget the claim of a job that has an outcome; False if it did not hold: it is not ours to give."""
         with self._write() as db:
             return bool(db.execute(sa.delete(RUNS).where(_same(claim) & RUNS.c.cancelled.is_(False))).rowcount)
+
+    # --- kinds -------------------------------------------------------------------------------------------------------
+
+    def put_queues(self, queues: Mapping[str, str]) -> None:
+        """Note which queue each kind of job has, for clients that register no handlers."""
+        with self._write() as db:
+            for kind, queue in sorted(queues.items()):
+                db.execute(self._insert(KINDS, kind=kind, queue=queue))
+                db.execute(sa.update(KINDS).where(KINDS.c.kind == kind).values(queue=queue))
+
+    def queues(self) -> dict[str, str]:
+        """Give the queue of each kind of job."""
+        with self._db.connect() as db:
+            return {row.kind: row.queue for row in db.execute(sa.select(KINDS))}
 
     # --- the rest ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,52 @@
+"""How the one database is set up, as data and a function, so that store and engine open it alike (ENG-001)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any
+
+
+def is_sqlite(url: str) -> bool:
+    """Whether the URL is one of SQLite."""
+    return url.startswith("sqlite")
+
+
+def engine_url(url: str) -> str:
+    """Give SQLAlchemy's URL for ``sqlite:///PATH`` or ``postgresql://…``; a SQLite file's folder is made."""
+    if is_sqlite(url):
+        path = url.partition(":///")[2].partition("?")[0]
+        if path and path != ":memory:":
+            Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return url
+    return "postgresql+psycopg" + url[url.index(":") :]
+
+
+def engine_options(url: str) -> dict[str, Any]:
+    """Give the keyword arguments of SQLAlchemy's ``create_engine``."""
+    pool: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "pool_timeout": 60}
+    if is_sqlite(url):
+        return pool
+    return {
+        **pool,
+        "pool_pre_ping": True,
+        "connect_args": {"application_name": "droveway", "connect_timeout": 10},
+    }
+
+
+def prepare_sqlite(connection: Any, _record: object = None) -> None:
+    """Set a new SQLite connection up: WAL, and writers that queue at the start of their transaction.
+
+    Without the latter they would fail in its middle, because what they had read was stale by then.
+    """
+    connection.isolation_level = "IMMEDIATE"
+    connection.execute("PRAGMA busy_timeout=30000")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        for _ in range(100):  # SQLite does not wait for this lock by itself
+            with contextlib.suppress(Exception):
+                connection.execute("PRAGMA journal_mode=WAL")
+                break
+            time.sleep(0.05)
