@@ -45,6 +45,17 @@ class Tx:
         self.now = now
         self.memo: dict[Any, Any] = {}  # what was read once and can't change inside this transaction
         self.after: list[Callable[[], None]] = []  # run once the transaction has committed
+        self.undo: Callable[[], None] | None = None  # run after a rollback: refs that moved meanwhile are applied
+        self.api = kernel.base_url if kernel else ""  # what the URLs in answers start with; set by each request
+        self.web = self.api
+
+    def checkpoint(self) -> None:
+        """Commit what was written so far and go on writing; no other writer of this process comes between.
+
+        For the journal (FRG-033): an intent must be on the disk before refs move.
+        """
+        self.db.execute("COMMIT")
+        self.db.execute("BEGIN IMMEDIATE")
 
     def all(self, sql: str, *args: Any) -> list[Row]:
         """Give all rows of a query."""
@@ -157,7 +168,10 @@ class Database:
                 yield tx
                 db.execute("COMMIT")
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                if tx.undo:
+                    tx.undo()
                 raise
         for callback in tx.after:
             callback()
