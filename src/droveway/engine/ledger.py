@@ -278,7 +278,7 @@ class Ledger:
         with self._db.connect() as db:
             return bool(db.execute(sa.select(sa.literal(1)).where(where).limit(1)).scalar())
 
-    def _insert(self, table: sa.Table, **values: Any) -> sa.Executable:
+    def _insert(self, table: sa.Table, /, **values: Any) -> sa.Executable:
         """Give an insert that does nothing where the row exists."""
         if self._sqlite:
             return sqlite.insert(table).values(**values).on_conflict_do_nothing()
