@@ -77,7 +77,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, dialect: Dialect, body: dict[str, Any], answer: Answer, *, streaming: bool, sse: bool) -> None:
         call = fill(answer.call, dialect.tools(body)) if answer.call else None
-        text = answer.text or "The tool that the stub model wants is not offered here."
+        text = answer.text
+        if answer.call and call is None:
+            text = "The tool that the stub model wants is not offered here."
         if not streaming or (isinstance(dialect, Generate) and not sse):
             whole = dialect.whole(body, text, call)
             self._json(200, [whole] if streaming else whole)

@@ -30,13 +30,21 @@ _NEVER_ASK = {
     "NO_COLOR": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-_GIT_SETTINGS = (
-    ("commit.gpgsign", "false"),
-    ("tag.gpgsign", "false"),
-    ("credential.helper", ""),
-    ("gc.auto", "0"),
-    ("maintenance.auto", "false"),
-)
+# In the private home, not in GIT_CONFIG_KEY_n: some agents take variables named like keys from what they start.
+_GIT_CONFIG = """[user]
+\tname = {name}
+\temail = {email}
+[commit]
+\tgpgsign = false
+[tag]
+\tgpgsign = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[advice]
+\tdetachedHead = false
+"""
 _PASSED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "TZ")
 
 
@@ -54,10 +62,7 @@ def agent_environment(
         "PATH": os.pathsep.join(dict.fromkeys([*path.split(os.pathsep), os.path.dirname(sys.executable)])),
         "HOME": str(home),
         "LANG": "C.UTF-8",
-        "GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS)),
     }
-    for number, (key, value) in enumerate(_GIT_SETTINGS):
-        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     for who in ("AUTHOR", "COMMITTER"):
         env |= {f"GIT_{who}_NAME": identity[0], f"GIT_{who}_EMAIL": identity[1]}
     return env
@@ -73,7 +78,8 @@ def prepare(
     """Give the run's invocation with its whole environment, and write its home files (0600) below ``run.home``."""
     invocation = provider.invocation(run)
     run.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name, text in invocation.home_files.items():
+    files = {".gitconfig": _GIT_CONFIG.format(name=identity[0], email=identity[1]), **invocation.home_files}
+    for name, text in files.items():
         path = run.home / name
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as handle:
@@ -84,6 +90,6 @@ def prepare(
         argv=invocation.argv,
         stdin=invocation.stdin,
         env=env,
-        home_files=invocation.home_files,
+        home_files=files,
         output_format=invocation.output_format,
     )

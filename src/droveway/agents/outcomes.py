@@ -37,7 +37,11 @@ _INPUT = re.compile(
     re.IGNORECASE,
 )
 _EPOCH = re.compile(r"\|(\d{10})\b")
-_ISO = re.compile(r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)")
+_RESET_AT = re.compile(
+    r"(?:resets?|again|available|until|retry)[^\n]{0,30}?"
+    r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)",
+    re.IGNORECASE,
+)
 _SPAN = re.compile(r"\b(\d+(?:\.\d+)?)\s*(days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|ms)\b", re.IGNORECASE)
 _AFTER = re.compile(r"(?:try again|retry|resets?|available)[^.\n]{0,20}?\b(?:in|after)\b:?\s*", re.IGNORECASE)
 _UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -64,11 +68,12 @@ def reset_time(text: str, now: datetime | None) -> datetime | None:
     """Give when a quota is free again, as far as ``text`` says so; spans need ``now``."""
     if epoch := _EPOCH.search(text):
         return datetime.fromtimestamp(int(epoch.group(1)), UTC)
-    if stamp := _ISO.search(text):
-        moment = datetime.fromisoformat(stamp.group(1))
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     after = _AFTER.search(text)
-    if after is None or now is None:
+    if after is None:
+        stamp = _RESET_AT.search(text)
+        moment = datetime.fromisoformat(stamp.group(1)) if stamp else None
+        return moment.replace(tzinfo=UTC) if moment and not moment.tzinfo else moment
+    if now is None:
         return None
     seconds, at = 0.0, after.end()
     while span := _SPAN.match(text, at):
@@ -95,6 +100,9 @@ def judge(completed: Completed, said: Said, now: datetime | None = None) -> Agen
         )
 
     if completed.end is not End.EXITED:
+        told = completed.error_text()  # some agents try again in silence until they are stopped
+        if completed.end in (End.IDLE, End.TIMEOUT) and _QUOTA.search(told):
+            return result(Outcome.QUOTA, _telling(told, _QUOTA), reset_time(told, now))
         return result(*_ENDS[completed.end])
     if not said.failed and completed.code == 0:
         if is_suspicious(said.text):

@@ -77,15 +77,21 @@ def tagged_processes(tag: str) -> list[int]:
     return found
 
 
+def _stat(pid: int) -> tuple[str, int, int] | None:
+    """Give a process's state, its parent, and when it was started (in ticks since boot); None if it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/stat", "rb") as handle:
+            fields = handle.read().rpartition(b")")[2].split()
+        return fields[0].decode(), int(fields[1]), int(fields[19])
+    return None
+
+
 def _descendants(root: int) -> set[int]:
     """Give the pids below ``root`` by the parents' links: also those that cleared their environment."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{name}/stat", "rb") as handle:
-                    parent = int(handle.read().rpartition(b")")[2].split()[1])
-                children.setdefault(parent, []).append(int(name))
+        if name.isdigit() and (stat := _stat(int(name))) is not None:
+            children.setdefault(stat[1], []).append(int(name))
     found: set[int] = set()
     todo = [root]
     while todo:
@@ -101,7 +107,7 @@ class _Tree:
     def __init__(self, process: asyncio.subprocess.Process, tag: str) -> None:
         self._process = process
         self._tag = tag
-        self._seen: set[int] = set()
+        self._seen: dict[int, int] = {}  # pid → start, which tells a process from a later one with its number
 
     @property
     def child_alive(self) -> bool:
@@ -113,8 +119,13 @@ class _Tree:
         if self.child_alive:
             found |= _descendants(self._process.pid)
         found.discard(self._process.pid)
-        self._seen |= found
-        return found
+        for pid in found - self._seen.keys():
+            if (stat := _stat(pid)) is not None:
+                self._seen[pid] = stat[2]
+        # Who was seen once stays ours: an orphan without the tag can't be found a second time.
+        return {
+            pid for pid, start in self._seen.items() if (stat := _stat(pid)) and stat[0] != "Z" and stat[2] == start
+        }
 
     def signal(self, number: signal.Signals) -> None:
         members = self.members()
@@ -243,7 +254,7 @@ class Runner:
 
         drains = [asyncio.ensure_future(out.drain(process.stdout)), asyncio.ensure_future(err.drain(process.stderr))]
         watchers = {
-            asyncio.ensure_future(process.wait()): End.EXITED,
+            asyncio.ensure_future(self._exit(process)): End.EXITED,
             asyncio.ensure_future(out.full.wait()): End.OUTPUT,
             asyncio.ensure_future(err.full.wait()): End.OUTPUT,
             asyncio.ensure_future(self._clock.sleep(limits.timeout)): End.TIMEOUT,
@@ -276,11 +287,29 @@ class Runner:
                     break
                 tree.signal(signal.SIGKILL)
                 await self._gone(tree, 0.25)
-        await process.wait()
+        await self._exit(process)
         tree.reap_orphans()
         transport = getattr(process, "_transport", None)
         if transport is not None:
             transport.close()
+
+    async def _exit(self, process: asyncio.subprocess.Process) -> None:
+        """Wait for the direct child's end: ``process.wait()`` also waits until nobody holds its pipes (case P01)."""
+        ended = asyncio.Event()
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:  # reaped already
+            ended.set()
+        else:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(descriptor, ended.set)
+            try:
+                await ended.wait()
+            finally:
+                loop.remove_reader(descriptor)
+                os.close(descriptor)
+        while process.returncode is None:  # the loop's watcher has the code in a moment
+            await self._clock.sleep(0.001)
 
     async def _gone(self, tree: _Tree, seconds: float) -> None:
         """Wait until nothing of the tree lives, at most ``seconds``."""

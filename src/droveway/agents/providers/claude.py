@@ -72,6 +72,7 @@ def said(completed: Completed) -> Said:
         fresh, made = count(dig(usage, "input_tokens")), count(dig(usage, "cache_creation_input_tokens"))
         text = text_of(event.get("result"))
         failed = bool(event.get("is_error")) or event.get("subtype") != "success"
+        failed = failed or text.startswith("[API Error:")  # qwen calls that a success
         detail = text_of(dig(event, "error", "message") or event.get("errors")) or text or text_of(event.get("subtype"))
         return Said(
             text=text,

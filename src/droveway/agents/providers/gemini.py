@@ -47,9 +47,9 @@ class Gemini:
 
     def read(self, run: AgentRun, completed: Completed, now: datetime | None = None) -> AgentResult:
         """Join the pieces of the last message; the ``result`` event decides."""
-        text, error, conversation = "", "no result event", None
+        text, error, conversation = "", completed.error_text().strip() or "no result event", None
         usage = Usage()
-        spoke_last = False
+        told, spoke_last = "failed", False
         for event in events(completed.stdout):
             kind = event.get("type")
             if kind == "init":
@@ -58,16 +58,16 @@ class Gemini:
                 piece = text_of(event.get("content"))
                 text = text + piece if spoke_last and event.get("delta") else piece
             spoke_last = kind == "message" and event.get("role") == "assistant"
+            if kind == "error":
+                told = text_of(event.get("message"))
             if kind == "result":
                 stats = event.get("stats")
-                error = "" if event.get("status") == "success" else text_of(dig(event, "error", "message")) or "failed"
+                error = "" if event.get("status") == "success" else text_of(dig(event, "error", "message")) or told
                 usage = Usage(
                     tokens_in=count(dig(stats, "input_tokens")),
                     tokens_out=count(dig(stats, "output_tokens")),
                     tokens_cached=count(dig(stats, "cached")),
                 )
-        if error and completed.error_text().strip():
-            error += "\n" + completed.error_text().strip()
         limit = completed.code == 53  # its own code for the limit of turns
         return judge(completed, Said(text.strip(), usage, conversation, bool(error), error, limit), now)
 

@@ -26,7 +26,7 @@ class Opencode:
 
     def invocation(self, run: AgentRun) -> Invocation:
         """Prompt by stdin; the system prompt is an instruction file of the home."""
-        argv = [run.binary or "opencode", "run", "--format", "json"]
+        argv = [run.binary or "opencode", "run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
         config: dict[str, Any] = {"autoupdate": False, "share": "disabled", "permission": "allow"}
         model = run.model
         if base := run.env.get("OPENAI_BASE_URL"):
