@@ -1,4 +1,4 @@
-"""The codec of an issue's body: front matter, sections, and back, byte for byte where nothing changed (BAT-024 … 029)."""
+"""The codec of an issue's body: front matter, sections, and back, unchanged where nothing changed (BAT-024 … 031)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def make_body(
     files: Sequence[str] = (),
     more: Sequence[tuple[str, str]] = (),
 ) -> IssueBody:
-    """Build a body from its parts; ``more`` are further sections (title, text). No part can break out of its section."""
+    """Build a body from its parts; ``more`` are further sections (title, text). No part breaks out of its section."""
     parts = [
         (TASK, task),
         (IMPLEMENTATION, implementation_details),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import msgspec
@@ -49,7 +50,7 @@ def split_sections(text: str) -> tuple[Section, ...]:
     starts = _heading_lines(text)
     bounds = [0, *starts, len(lines)]
     found = []
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in itertools.pairwise(bounds):
         raw = "".join(lines[begin:end])
         heading = _HEADING.match(lines[begin].rstrip("\r\n")) if begin in starts else None
         title = (heading.group(1) or "").strip() if heading else ""
