@@ -1,4 +1,4 @@
-"""``.herd/config.yml`` as typed data (BAT-060 … BAT-096). Reading files and YAML is the caller's; this checks and types."""
+"""``.herd/config.yml`` as typed data (BAT-060 … BAT-096). The caller reads files and YAML; this checks and types."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class PullRequests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One declared validation or CI command (BAT-141). ``run`` is an argument list, or a string split by POSIX rules."""
+    """One declared validation or CI command (BAT-141). ``run``: an argument list, or a string split by POSIX rules."""
 
     run: str | tuple[str, ...]
     name: str = ""

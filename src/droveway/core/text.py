@@ -16,6 +16,7 @@ _CLOSING = re.compile(
     re.IGNORECASE,
 )
 CUT_NOTE = "…[cut]"
+_INERT = "\u200b"  # invisible, and enough that no forge and no parser of ours reads on
 
 
 def cut_chars(text: str, limit: int) -> str:
@@ -60,16 +61,16 @@ def slug(text: str, fallback: str) -> str:
 def neutralise(text: str, allowed_mentions: Iterable[str] = ()) -> str:
     """Make foreign text inert before it is posted (BAT-005): no marker, no command, no mention, no closing phrase."""
     allowed = {name.lower() for name in allowed_mentions}
-    text = re.sub(r"<!--(\s*/?)herd:", r"<!-\u200b-\1herd:", text, flags=re.IGNORECASE)
+    text = re.sub(r"<!--(\s*/?)herd:", lambda m: f"<!-{_INERT}-{m.group(1)}herd:", text, flags=re.IGNORECASE)
     text = re.sub(r"^(\s{0,3})/herd\b", r"\1> /herd", text, flags=re.MULTILINE)
 
     def mention(match: re.Match[str]) -> str:
         rest = text[match.end() :]
         name = re.match(r"[A-Za-z0-9][A-Za-z0-9-]*(?:/[A-Za-z0-9._-]+)?", rest)
-        return "@" if name and name.group(0).lower() in allowed else "@\u200b"
+        return "@" if name and name.group(0).lower() in allowed else "@" + _INERT
 
     text = _MENTION.sub(mention, text)
-    return _CLOSING.sub(lambda m: f"{m.group(1)}{m.group(2)}\u200b{m.group(3).replace('#', '#' + chr(0x200B))}", text)
+    return _CLOSING.sub(lambda m: f"{m.group(1)}{m.group(2)}{_INERT}{m.group(3).replace('#', '#' + _INERT)}", text)
 
 
 def show_hidden(text: str) -> str:

@@ -191,3 +191,5 @@ PREFIXES: Mapping[Message, str] = MappingProxyType(
         Message.CI: "🔧 **CI**",
     }
 )
+# These are bodies of issues and PRs, not comments: nobody has to tell them from a person's comment.
+MESSAGES_WITH_NO_PREFIX = frozenset({Message.TASK_ISSUE, Message.FIX_ISSUE, Message.RESOLVER_ISSUE, Message.BATCH_PULL})

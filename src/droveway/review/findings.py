@@ -16,58 +16,11 @@ _NEGATED = re.compile(
     r"\b(?:does not|doesn't|do not|don't|fails to|fail to|misses|is missing|lacks|without)\b", re.IGNORECASE
 )
 _STOP = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "and",
-        "or",
-        "but",
-        "so",
-        "as",
-        "if",
-        "then",
-        "there",
-        "here",
-        "still",
-        "again",
-        "also",
-        "should",
-        "must",
-        "can",
-        "could",
-        "may",
-        "might",
-        "will",
-        "would",
-        "now",
-        "not",
-        "when",
-        "where",
-        "which",
-        "who",
-    ]
+    re.findall(
+        r"\w+",
+        """a an the is are was were be been it its this that these those of in on at to for from by with and or but so
+        as if then there here still again also should must can could may might will would now not when where which who""",
+    )
 )
 _PATH = re.compile(r"(?<![\w./-])((?:[\w.-]+/)*(?:[\w-]+\.[A-Za-z]\w{0,5}|Makefile|Dockerfile))(?![\w/])")
 

@@ -20,7 +20,7 @@ _NEXT = {
     ReviewStatus.APPROVED: "Nothing that would hold the change back was found.",
     ReviewStatus.CHANGES_REQUESTED: "The merge waits until this is mended.",
     ReviewStatus.MAX_CYCLES: "The limit of fix cycles is reached: a person decides what happens to what remains.",
-    ReviewStatus.SAFETY_VALVE: "More than 10 HIGH findings in one pass: no fix worker starts, a person is asked to look.",
+    ReviewStatus.SAFETY_VALVE: "More than 10 HIGH findings in one pass: no fix worker starts; a person is asked.",
     ReviewStatus.WAITING: "All of this is being mended already; the next head is reviewed again.",
     ReviewStatus.INVALID: "This is no approval: a person is asked to look.",
     ReviewStatus.DISAGREEMENT: "Reviewer and fix worker disagree: a person decides.",
@@ -89,7 +89,7 @@ def _coverage(facts: ReviewFacts) -> list[str]:
         lines += [
             "",
             (
-                "Source files were not reviewed whole, so this is no approval. Raise `integrator.review_diff.max_chunks`, "
+                "Source files were not reviewed whole: this is no approval. Raise `integrator.review_diff.max_chunks`, "
                 "split the PR, mark paths as generated, or let a person approve."
             ),
         ]
