@@ -44,7 +44,11 @@ def test_a_key_is_found_again_in_a_text() -> None:
 
 @pytest.mark.req("BAT-020")
 def test_malformed_markers_are_skipped_and_the_first_valid_one_wins() -> None:
-    text = '<!-- herd:batch-metadata {broken} --> <!-- herd:batch-metadata {"a":1} --> <!-- herd:batch-metadata {"a":2} -->'
+    text = (
+        "<!-- herd:batch-metadata {broken} --> "
+        + marker("batch-metadata", {"a": 1})
+        + marker("batch-metadata", {"a": 2})
+    )
     assert [found["a"] for found in find_markers(text, "batch-metadata")] == [1, 2]
     assert find_marker(text, "batch-metadata") == {"a": 1}
 

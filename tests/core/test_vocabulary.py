@@ -7,8 +7,19 @@ import itertools
 import pytest
 
 from droveway.core.vocabulary import (
-    LABELS, MESSAGES_WITH_NO_PREFIX, PREFIXES, Message, Status, batch_branch, branch_batch, branch_issue, is_herd, legal, statuses, worker_branch,
-)  # fmt: skip
+    LABELS,
+    MESSAGES_WITH_NO_PREFIX,
+    PREFIXES,
+    Message,
+    Status,
+    batch_branch,
+    branch_batch,
+    branch_issue,
+    is_herd,
+    legal,
+    statuses,
+    worker_branch,
+)
 
 LEGAL = {
     "blocked": "ready failed cancelled",
@@ -33,8 +44,7 @@ def test_failed_becomes_done_only_when_an_origin_is_settled() -> None:
     assert not legal(Status.CANCELLED, Status.DONE, settling=True)
 
 
-@pytest.mark.req("BAT-040", "BAT-041", "BAT-042", "BAT-043", "BAT-044", "BAT-045", "BAT-046", "BAT-047", "BAT-048", "BAT-049",
-                 "BAT-050", "BAT-051", "BAT-052", "BAT-053", "BAT-054", "BAT-055")  # fmt: skip
+@pytest.mark.req(*[f"BAT-{number:03}" for number in range(40, 56)])
 @pytest.mark.parametrize(
     ("name", "color"),
     [

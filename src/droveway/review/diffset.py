@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -45,7 +46,7 @@ def split_diff(raw: bytes) -> list[str]:
     """
     text = raw.decode("utf-8", "replace")
     starts = [match.start() for match in re.finditer(r"^diff --git ", text, re.MULTILINE)]
-    return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+    return [text[start:end] for start, end in itertools.pairwise([*starts, len(text)])]
 
 
 def diff_set(

@@ -18,8 +18,9 @@ _NEGATED = re.compile(
 _STOP = frozenset(
     re.findall(
         r"\w+",
-        """a an the is are was were be been it its this that these those of in on at to for from by with and or but so
-        as if then there here still again also should must can could may might will would now not when where which who""",
+        """a an the is are was were be been it its this that these those of in on at to for from by with and or but
+        so as if then there here still again also should must can could may might will would now not when where
+        which who""",
     )
 )
 _PATH = re.compile(r"(?<![\w./-])((?:[\w.-]+/)*(?:[\w-]+\.[A-Za-z]\w{0,5}|Makefile|Dockerfile))(?![\w/])")

@@ -106,7 +106,7 @@ def matches(finding: Finding, fix: FixIssue) -> bool:
     claim = " ".join(finding.description.split())[:100].lower()
     if not claim:
         return False
-    lines = [re.sub(r"^\s*(?:\d+[.)]|[-*])\s+", "", line).strip().lower() for line in fix.body.splitlines()]
+    lines = [re.sub(r"^\s*(?:\d+[.)]|[-*])(?:\s+|$)", "", line).strip().lower() for line in fix.body.splitlines()]
     candidates = [line for line in (*lines, fix.title.strip().lower()) if line]
     if len(claim) < 20:
         return claim in candidates
