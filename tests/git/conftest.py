@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -118,3 +120,32 @@ async def place(tmp_path: Path, mirror: Mirror, forge: Forge) -> Place:
     return await Place.create(
         tmp_path / "cache" / "runs" / "1-1", mirror, branch=BRANCH, start=forge.tip("main") or "", author=BOT
     )
+
+
+class _Refusing(http.server.BaseHTTPRequestHandler):
+    """A forge that answers nothing but 401."""
+
+    def do_GET(self) -> None:
+        self.server.seen.append(self.headers.get("Authorization"))  # type: ignore[attr-defined]
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="x"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def unauthorised() -> Iterator[str]:
+    """Give the URL of a repository on a forge that refuses every credential."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        server.seen = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/o/r.git"
+            assert any(str(value).startswith("Basic ") for value in server.seen)  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            thread.join()

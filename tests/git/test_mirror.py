@@ -18,8 +18,13 @@ from droveway.git.locks import release_dead_locks
 
 from .conftest import BOT, WHEN, Forge, sh
 
-HOOK = "#!/bin/sh\nwhile read -r old new ref; do case $ref in refs/heads/protected) echo 'protected branch' >&2; exit 1;; esac; done\n"
+HOOK = "#!/bin/sh\nwhile read -r old new ref; do [ $ref != refs/heads/protected ] || exit 1; done\n"
 UPDATE_HOOK = "#!/bin/sh\n[ $1 = refs/heads/protected ] && { echo 'protected' >&2; exit 1; }\nexit 0\n"
+
+
+def python(code: str, path: Path) -> subprocess.Popen[bytes]:
+    """Start another process that holds something until its input ends."""
+    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 async def commit_on(mirror: Mirror, parent: str, message: str) -> str:
@@ -176,16 +181,7 @@ async def test_a_lock_file_that_a_living_process_holds_is_waited_for_and_never_r
     lock = mirror.path / "packed-refs.lock"
     lock.touch()
     inode = lock.stat().st_ino
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys; f = open(sys.argv[1]); print('held', flush=True); sys.stdin.read()",
-            str(lock),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    holder = python("import sys; f = open(sys.argv[1]); print('held', flush=True); sys.stdin.read()", lock)
     with holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"held\n"
@@ -199,8 +195,8 @@ async def test_a_lock_file_that_a_living_process_holds_is_waited_for_and_never_r
 
 async def test_our_own_lock_is_freed_by_the_holder_s_death(tmp_path: Path, clock: SystemClock) -> None:
     path = tmp_path / "lock"
-    code = "import fcntl,os,sys; f=os.open(sys.argv[1],os.O_RDWR|os.O_CREAT); fcntl.flock(f,2); print(1,flush=True); sys.stdin.read()"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    taking = "f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); fcntl.flock(f, 2)"
+    holder = python(f"import fcntl, os, sys; {taking}; print(1, flush=True); sys.stdin.read()", path)
     with holder:
         assert holder.stdout
         holder.stdout.readline()

@@ -164,7 +164,7 @@ class Objects:
 
     # --- writing ---
 
-    async def commit_tree(  # noqa: PLR0917 - the fields of a commit, in its own order
+    async def commit_tree(
         self,
         tree: str,
         parents: Sequence[str],
@@ -178,9 +178,7 @@ class Objects:
         """Write one commit object and give its SHA; the same arguments give the same commit. No hook, no signature."""
         linked = [part for parent in parents for part in ("-p", parent)]
         env = identity_environment(author, committer, authored or when, when)
-        raw = await self.call(
-            "commit-tree", tree, *linked, "-F", "-", stdin=message.encode("utf-8", "replace"), env=env
-        )
+        raw = await self.call("commit-tree", tree, *linked, "-F", "-", stdin=message_bytes(message), env=env)
         return raw.decode().strip()
 
     async def remove_paths(self, commit: str, paths: Sequence[str]) -> str:

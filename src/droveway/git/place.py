@@ -189,7 +189,8 @@ class Place:
         """List the other refs that the agent pushed or tried to push, for the report (BAT-134); at most 50."""
         offered = {f"refs/heads/{name}": sha for name, sha in self._record.readable.items()}
         mine = f"refs/heads/{self.branch}"
-        put = [printable(n) for n, sha in list_refs(self.gate).items() if n != mine and offered.get(n) != sha]
+        found = list_refs(self.gate).items()
+        put = [printable(name) for name, sha in found if name != mine and (name, sha) not in offered.items()]
         return sorted({*put, *refused_refs(self.gate)})[:50]
 
     async def take(self) -> str | None:
@@ -222,7 +223,7 @@ class Place:
             raise GateError(f"{sha} is no commit in the gate")
         known = sorted(set((await self.mirror.refs("refs/")).values()))
         asked = "".join([f"{sha}\n", *(f"^{tip}\n" for tip in known)]).encode()
-        await self._own.call("rev-list", "--objects", "--quiet", "--ignore-missing", "--stdin", stdin=asked)
+        await self._own.call("rev-list", "--objects", "--quiet", "--stdin", stdin=asked)
         argv = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
         await self.mirror.git.run(
             *argv,
