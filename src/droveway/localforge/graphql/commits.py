@@ -1,0 +1,530 @@
+"""Git objects, refs, and what was said about a commit: statuses, check suites, check runs, their roll-up."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from graphql import GraphQLResolveInfo
+
+from droveway.localforge.gitdata import Commit
+from droveway.localforge.graphql import source
+from droveway.localforge.graphql.context import context, node_id, user
+from droveway.localforge.graphql.issues import Query
+from droveway.localforge.graphql.pages import Connection, Key, Node, Page, listed, one, paged, shared
+from droveway.localforge.graphql.registry import attribute, field
+
+_OBJECTS: Final = ("Commit", "Tree", "Tag", "Blob")
+
+
+def commits(repo_id: int, shas: Iterable[str]) -> list[Node]:
+    """Make commits of one page; nothing is read until a field asks."""
+    page = Page()
+    return [Node("Commit", {"repo_id": repo_id, "sha": sha}, page) for sha in shas]
+
+
+def commit_of(node: Node, sha: str | None, repo_id: int, what: str, column: str) -> Node | None:
+    """Give the commit that ``column`` of the row names, on one page with those of the node's siblings."""
+    if not sha:
+        return None
+
+    def load(siblings: list[Node]) -> dict[str, Node]:
+        shas = list(dict.fromkeys(each.row[column] for each in siblings if each.row[column]))
+        return dict(zip(shas, commits(repo_id, shas), strict=True))
+
+    return shared(node, (what, repo_id), load).get(sha)
+
+
+@field(*(f"{kind}.id" for kind in _OBJECTS))
+def ident(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the node id."""
+    return source.encode(node.type, node.row["repo_id"], node.row["sha"])
+
+
+attribute(*(f"{kind}.oid" for kind in _OBJECTS), of="sha")
+
+
+@field(*(f"{kind}.abbreviatedOid" for kind in _OBJECTS))
+def short(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the first seven digits."""
+    return str(node.row["sha"])[:7]
+
+
+def data(node: Node, info: GraphQLResolveInfo) -> Commit:
+    """Read the commit, together with its page, from git."""
+
+    def load(siblings: list[Node]) -> dict[str, Commit]:
+        return source.commits(context(info), node.row["repo_id"], [each.row["sha"] for each in siblings])
+
+    return shared(node, "data", load)[node.row["sha"]]
+
+
+@field("Commit.message")
+def message(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the whole message."""
+    return data(node, info).message
+
+
+@field("Commit.messageHeadline")
+def headline(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the first line."""
+    return data(node, info).title
+
+
+@field("Commit.messageBody")
+def rest(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the message without its first line."""
+    return data(node, info).message.partition("\n")[2].strip("\n")
+
+
+@field("Commit.authoredDate")
+def authored(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give when it was written."""
+    return data(node, info).author.date
+
+
+@field("Commit.committedDate")
+def committed(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give when it was committed."""
+    return data(node, info).committer.date
+
+
+@field("Commit.author")
+def author(node: Node, info: GraphQLResolveInfo) -> dict[str, Any]:
+    """Give who wrote it."""
+    return source.person(data(node, info).author)
+
+
+@field("Commit.committer")
+def committer(node: Node, info: GraphQLResolveInfo) -> dict[str, Any]:
+    """Give who committed it."""
+    return source.person(data(node, info).committer)
+
+
+@field("Commit.authors")
+def authors(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+    """Give the author; co-authors in trailers are not read."""
+    found = [source.person(data(node, info).author)]
+    return paged(info, arguments, [(0, 0)], lambda shown: [found[place] for place, _ in shown])
+
+
+@field("GitActor.user")
+def actor_user(actor: dict[str, Any], info: GraphQLResolveInfo) -> Node | None:
+    """Give the account with this address."""
+    there = context(info)
+    ident = there.memoised(
+        ("email", actor["email"]),
+        lambda: there.tx.value("SELECT id FROM users WHERE email = ? COLLATE NOCASE AND kind = 'User'", actor["email"]),
+    )
+    return there.users([ident]).get(ident) if ident else None
+
+
+@field("GitActor.avatarUrl")
+def actor_avatar(_actor: dict[str, Any], info: GraphQLResolveInfo) -> str:
+    """Give an address of a picture (there is none behind it)."""
+    return f"{source.html(context(info))}/avatars/u"
+
+
+@field("Commit.parents")
+def parents(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+    """Give the parents."""
+    return listed(info, arguments, commits(node.row["repo_id"], data(node, info).parents))
+
+
+@field("Commit.history")
+def history(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+    """Give the commit and what it stands on, newest first."""
+    repo_id = node.row["repo_id"]
+    shas = source.log(context(info), repo_id, node.row["sha"])
+    keys: list[Key] = [(place, place) for place in range(len(shas))]
+    return paged(info, arguments, keys, lambda shown: commits(repo_id, [shas[place] for place, _ in shown]))
+
+
+@field("Commit.tree")
+def tree(node: Node, info: GraphQLResolveInfo) -> Node:
+    """Give the tree."""
+    return one("Tree", {"repo_id": node.row["repo_id"], "sha": data(node, info).tree})
+
+
+@field("Commit.repository")
+def repository(node: Node, info: GraphQLResolveInfo) -> Node:
+    """Give the repository through which it was reached."""
+    return source.repository(context(info), node.row["repo_id"])
+
+
+@field("Commit.resourcePath")
+def path(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the path of its page."""
+    return f"{source.repo_path(context(info), node.row['repo_id'])}/commit/{node.row['sha']}"
+
+
+@field("Commit.url", "Commit.commitUrl")
+def url(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the address of its page."""
+    return source.html(context(info)) + path(node, info)
+
+
+@field("Tag.name")
+def tag_name(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the annotated tag's name."""
+    return source.tag(context(info), node.row["repo_id"], node.row["sha"])[1]
+
+
+@field("Tag.message")
+def tag_message(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the annotated tag's message."""
+    return source.tag(context(info), node.row["repo_id"], node.row["sha"])[2]
+
+
+@field("Tag.target")
+def tag_target(node: Node, info: GraphQLResolveInfo) -> Node:
+    """Give what the annotated tag points at."""
+    return one(
+        "Commit",
+        {"repo_id": node.row["repo_id"], "sha": source.tag(context(info), node.row["repo_id"], node.row["sha"])[0]},
+    )
+
+
+# --- refs: rows are {"repo_id", "name" (whole), "sha"} ---
+def refs(repo_id: int, found: Iterable[tuple[str, str]], prefix: str) -> list[Node]:
+    """Make refs of one page, shown as seen below ``prefix``."""
+    page = Page()
+    return [Node("Ref", {"repo_id": repo_id, "name": name, "sha": sha}, page, prefix) for name, sha in found]
+
+
+@field("Ref.id")
+def ref_id(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the node id."""
+    return source.encode("Ref", node.row["repo_id"], node.row["name"])
+
+
+@field("Ref.name")
+def ref_name(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the name below the prefix."""
+    return str(node.row["name"]).removeprefix(node.extra)
+
+
+@field("Ref.prefix")
+def ref_prefix(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the prefix, for instance ``refs/heads/``."""
+    return str(node.extra)
+
+
+@field("Ref.target")
+def ref_target(node: Node, info: GraphQLResolveInfo) -> Node:
+    """Give what it points at; branches point at commits, tags may not."""
+
+    def load(siblings: list[Node]) -> dict[str, Node]:
+        shas = list(dict.fromkeys(each.row["sha"] for each in siblings))
+        if all(each.row["name"].startswith("refs/heads/") for each in siblings):
+            return dict(zip(shas, commits(node.row["repo_id"], shas), strict=True))
+        kinds = source.kinds(context(info), node.row["repo_id"], shas)
+        page = Page()
+        return {sha: Node(kinds[sha], {"repo_id": node.row["repo_id"], "sha": sha}, page) for sha in shas}
+
+    return shared(node, "targets", load)[node.row["sha"]]
+
+
+@field("Ref.branchProtectionRule")
+def ref_rule(node: Node, info: GraphQLResolveInfo) -> Node | None:
+    """Give the branch's protection."""
+    row = source.protection(context(info), node.row["repo_id"], node.row["name"].removeprefix("refs/heads/"))
+    return one("BranchProtectionRule", row) if row else None
+
+
+@field("Ref.compare")
+def compare(node: Node, info: GraphQLResolveInfo, headRef: str) -> dict[str, Any] | None:  # noqa: N803
+    """Compare this ref (the base) with another."""
+    return source.compare(context(info), node.row["repo_id"], node.row["sha"], headRef)
+
+
+# --- statuses and checks ---
+for _name, _column in {
+    "context": "context", "description": "description", "targetUrl": "target_url", "createdAt": "created_at",
+}.items():  # fmt: skip
+    attribute(f"StatusContext.{_name}", of=_column)
+for _name, _column in {
+    "name": "name", "databaseId": "id", "startedAt": "started_at", "completedAt": "completed_at", "title": "title",
+    "summary": "summary", "text": "text", "externalId": "external_id",
+}.items():  # fmt: skip
+    attribute(f"CheckRun.{_name}", of=_column)
+attribute("CheckSuite.createdAt", of="created_at")
+attribute("CheckSuite.updatedAt", of="updated_at")
+attribute("CheckSuite.databaseId", "App.databaseId", of="id")
+attribute("App.name", of="name")
+attribute("App.slug", of="slug")
+for _kind in ("StatusContext", "CheckRun", "CheckSuite", "App"):
+    field(f"{_kind}.id")(node_id(_kind))
+
+
+@field("CheckSuite.workflowRun")
+def workflow_run(_node: Node, _info: GraphQLResolveInfo) -> None:
+    """Give none: no suite here comes from a workflow."""
+    return
+
+
+@field("App.url")
+def app_url(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the address of the app's page."""
+    return f"{source.html(context(info))}/apps/{node.row['slug']}"
+
+
+@field("StatusContext.state")
+def status_state(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the state."""
+    return str(node.row["state"]).upper()
+
+
+@field("StatusContext.creator")
+def status_creator(node: Node, info: GraphQLResolveInfo) -> Node | None:
+    """Give who set it."""
+    return user(node, info, "creator_id")
+
+
+@field("StatusContext.avatarUrl")
+def status_avatar(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give an address of a picture (there is none behind it)."""
+    return f"{source.html(context(info))}/avatars/{node.row['creator_id']}"
+
+
+@field("CheckRun.status", "CheckSuite.status")
+def check_status(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the status."""
+    return str(node.row["status"]).upper()
+
+
+@field("CheckRun.conclusion", "CheckSuite.conclusion")
+def check_conclusion(node: Node, _info: GraphQLResolveInfo) -> str | None:
+    """Give the conclusion of what is completed."""
+    word = node.row["conclusion"]
+    return word.upper() if word else None
+
+
+@field("CheckRun.repository")
+def check_repository(node: Node, info: GraphQLResolveInfo) -> Node:
+    """Give the repository."""
+    return source.repository(context(info), node.row["repo_id"])
+
+
+@field("CheckRun.resourcePath")
+def check_path(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the path of its page."""
+    return f"{source.repo_path(context(info), node.row['repo_id'])}/runs/{node.row['id']}"
+
+
+@field("CheckRun.url", "CheckRun.permalink")
+def check_url(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the address of its page."""
+    return source.html(context(info)) + check_path(node, info)
+
+
+@field("CheckRun.detailsUrl")
+def check_details(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the address that the check named, or its page."""
+    return node.row["details_url"] or check_url(node, info)
+
+
+@field("CheckSuite.resourcePath")
+def suite_path(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the path of the suite's page."""
+    return f"{source.repo_path(context(info), node.row['repo_id'])}/commit/{node.row['sha']}/checks"
+
+
+@field("CheckSuite.url")
+def suite_url(node: Node, info: GraphQLResolveInfo) -> str:
+    """Give the address of the suite's page."""
+    return source.html(context(info)) + suite_path(node, info)
+
+
+@field("CheckRun.checkSuite")
+def check_suite(node: Node, info: GraphQLResolveInfo) -> Node:
+    """Give the suite."""
+
+    def load(siblings: list[Node]) -> dict[int, Node]:
+        page = Page()
+        ids = [each.row["suite_id"] for each in siblings if each.type == "CheckRun"]
+        return {
+            ident: Node("CheckSuite", row, page) for ident, row in context(info).tx.by_ids("check_suites", ids).items()
+        }
+
+    return shared(node, "suites", load)[node.row["suite_id"]]
+
+
+@field("CheckSuite.app")
+def suite_app(node: Node, info: GraphQLResolveInfo) -> Node:
+    """Give the app."""
+
+    def load(siblings: list[Node]) -> dict[int, Node]:
+        page = Page()
+        ids = [each.row["app_id"] for each in siblings]
+        return {ident: Node("App", row, page) for ident, row in context(info).tx.by_ids("apps", ids).items()}
+
+    return shared(node, "apps", load)[node.row["app_id"]]
+
+
+@field("CheckSuite.commit", "StatusContext.commit", "Status.commit", "StatusCheckRollup.commit")
+def said_of(node: Node, _info: GraphQLResolveInfo) -> Node:
+    """Give the commit that it speaks of."""
+    return commits(node.row["repo_id"], [node.row["sha"]])[0]
+
+
+@field("CheckSuite.checkRuns")
+def suite_runs(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+    """Give the suite's runs."""
+    rows = context(info).tx.all("SELECT * FROM check_runs WHERE suite_id = ? ORDER BY id", node.row["id"])
+    page = Page()
+    return listed(info, arguments, [Node("CheckRun", row, page) for row in rows])
+
+
+@field("Commit.checkSuites")
+def suites(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+    """Give the suites of a commit."""
+
+    def load(siblings: list[Node]) -> dict[str, list[Node]]:
+        sql = """SELECT * FROM check_suites WHERE repo_id = ? AND sha IN (SELECT value FROM json_each(?)) ORDER BY id"""
+        page = Page()
+        found: dict[str, list[Node]] = {}
+        for row in context(info).tx.all(sql, node.row["repo_id"], json.dumps([each.row["sha"] for each in siblings])):
+            found.setdefault(row["sha"], []).append(Node("CheckSuite", row, page))
+        return found
+
+    return listed(info, arguments, shared(node, "suites", load).get(node.row["sha"], []))
+
+
+@field("Commit.associatedPullRequests", "Ref.associatedPullRequests")
+def associated(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+    """Give the PRs whose head or merge this is."""
+    query = Query("PullRequest")
+    query.add("i.repo_id = ?", node.row["repo_id"])
+    query.states(arguments.get("states"))
+    if node.type == "Ref":
+        query.add("p.head_repo_id = i.repo_id AND p.head_ref = ?", node.row["name"].removeprefix("refs/heads/"))
+    else:
+        query.add("? IN (p.head_sha, p.merge_sha)", node.row["sha"])
+    return query.connection(info, arguments)
+
+
+def _contexts(node: Node, info: GraphQLResolveInfo) -> tuple[dict[str, list[Node]], dict[str, list[Node]]]:
+    """Read the newest run per app and name, and the newest status per context, of all commits of the page."""
+
+    def load(siblings: list[Node]) -> tuple[dict[str, list[Node]], dict[str, list[Node]]]:
+        repo_id, shas = node.row["repo_id"], json.dumps([each.row["sha"] for each in siblings])
+        newest = """SELECT * FROM {0} WHERE id IN (SELECT max(id) FROM {0} WHERE repo_id = ?
+                    AND sha IN (SELECT value FROM json_each(?)) GROUP BY sha, {1}) ORDER BY id"""
+        answer: tuple[dict[str, list[Node]], dict[str, list[Node]]] = ({}, {})
+        for place, (table, group, kind) in enumerate(
+            (("check_runs", "suite_id, name", "CheckRun"), ("statuses", "context", "StatusContext"))
+        ):
+            page = Page()
+            for row in context(info).tx.all(newest.format(table, group), repo_id, shas):
+                answer[place].setdefault(row["sha"], []).append(Node(kind, row, page))
+        return answer
+
+    return shared(node, "contexts", load)
+
+
+@field("Commit.statusCheckRollup")
+def rollup(node: Node, info: GraphQLResolveInfo) -> Node | None:
+    """Give the roll-up, or None where nobody said anything about the commit."""
+    runs, statuses = _contexts(node, info)
+    sha = node.row["sha"]
+    found = [*runs.get(sha, ()), *statuses.get(sha, ())]
+    return Node("StatusCheckRollup", node.row, Page(), found) if found else None
+
+
+@field("Commit.status")
+def status(node: Node, info: GraphQLResolveInfo) -> Node | None:
+    """Give the combined status, or None where there is none."""
+    found = _contexts(node, info)[1].get(node.row["sha"])
+    return Node("Status", node.row, Page(), found) if found else None
+
+
+@field("Status.id", "StatusCheckRollup.id")
+def rollup_id(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the node id."""
+    return source.encode(node.type, node.row["repo_id"], node.row["sha"])
+
+
+_FAILED: Final = frozenset({"failure", "timed_out", "cancelled", "action_required", "startup_failure"})
+
+
+def _state(found: Sequence[Node]) -> str:
+    words = set()
+    for node in found:
+        if node.type == "StatusContext":
+            words.add(node.row["state"].upper())
+        elif node.row["status"] != "completed" or node.row["conclusion"] == "stale":
+            words.add("PENDING")
+        else:
+            words.add("FAILURE" if node.row["conclusion"] in _FAILED else "SUCCESS")
+    return next(word for word in ("FAILURE", "ERROR", "PENDING", "SUCCESS") if word in words)
+
+
+@field("Status.state", "StatusCheckRollup.state")
+def rollup_state(node: Node, _info: GraphQLResolveInfo) -> str:
+    """Give the worst of what was said."""
+    return _state(node.extra)
+
+
+@field("Status.contexts")
+def status_contexts(node: Node, _info: GraphQLResolveInfo) -> list[Node]:
+    """Give the newest status per context."""
+    found: list[Node] = node.extra
+    return found
+
+
+@field("StatusCheckRollup.contexts")
+def rollup_contexts(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+    """Give the newest run per app and name, and the newest status per context."""
+    connection = listed(info, arguments, node.extra)
+    connection.extra = node.extra
+    return connection
+
+
+def _counts(connection: Connection, kind: str) -> list[dict[str, Any]]:
+    words: Counter[str] = Counter()
+    for node in connection.extra:
+        if node.type == kind:
+            done = kind == "CheckRun" and node.row["status"] == "completed"
+            word = node.row["conclusion"] if done else node.row["status" if kind == "CheckRun" else "state"]
+            words[word.upper()] += 1
+    return [{"state": word, "count": count} for word, count in words.items()]
+
+
+@field("StatusCheckRollupContextConnection.checkRunCountsByState")
+def runs_by_state(connection: Connection, _info: GraphQLResolveInfo) -> list[dict[str, Any]]:
+    """Count the runs by state or conclusion."""
+    return _counts(connection, "CheckRun")
+
+
+@field("StatusCheckRollupContextConnection.statusContextCountsByState")
+def statuses_by_state(connection: Connection, _info: GraphQLResolveInfo) -> list[dict[str, Any]]:
+    """Count the statuses by state."""
+    return _counts(connection, "StatusContext")
+
+
+@field("StatusCheckRollupContextConnection.checkRunCount")
+def run_count(connection: Connection, _info: GraphQLResolveInfo) -> int:
+    """Count the runs."""
+    return sum(each["count"] for each in _counts(connection, "CheckRun"))
+
+
+@field("StatusCheckRollupContextConnection.statusContextCount")
+def status_count(connection: Connection, _info: GraphQLResolveInfo) -> int:
+    """Count the statuses."""
+    return sum(each["count"] for each in _counts(connection, "StatusContext"))
+
+
+@field("CheckRun.isRequired", "StatusContext.isRequired")
+def is_required(
+    node: Node,
+    info: GraphQLResolveInfo,
+    pullRequestId: str | None = None,  # noqa: N803
+    pullRequestNumber: int | None = None,  # noqa: N803
+) -> bool:
+    """Whether the PR's base branch asks for it."""
+    base = source.base_of(context(info), node.row["repo_id"], pullRequestId, pullRequestNumber)
+    rule = source.protection(context(info), node.row["repo_id"], base)
+    return node.row["name" if node.type == "CheckRun" else "context"] in source.required_checks(rule)

@@ -1,0 +1,42 @@
+"""Errors as GitHub's GraphQL gives them: ``{type, path, locations, message}`` beside ``data`` (FRG-023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphql import GraphQLError
+
+
+class Refusal(Exception):
+    """A resolver's answer that is an error. ``type`` is GitHub's word, for instance ``NOT_FOUND``."""
+
+    def __init__(self, type_: str, message: str) -> None:
+        """Hold GitHub's type and one line for people."""
+        super().__init__(message)
+        self.type = type_
+
+
+def not_found(message: str) -> Refusal:
+    """Give the refusal for a thing that does not exist or may not be seen."""
+    return Refusal("NOT_FOUND", message)
+
+
+def _locations(error: GraphQLError) -> list[dict[str, int]]:
+    return [{"line": place.line, "column": place.column} for place in error.locations or ()]
+
+
+def runtime(error: GraphQLError) -> dict[str, Any]:
+    """Shape an error that came up while a query was answered."""
+    cause = error.original_error
+    shaped: dict[str, Any] = {}
+    if isinstance(cause, Refusal):
+        shaped["type"] = cause.type
+    if error.path is not None:
+        shaped["path"] = list(error.path)
+    return {**shaped, "locations": _locations(error), "message": str(cause) if cause else error.message}
+
+
+def rejected(errors: Sequence[GraphQLError]) -> dict[str, Any]:
+    """Shape the answer to a document that is not valid: errors and no ``data``."""
+    return {"errors": [{"locations": _locations(error), "message": error.message} for error in errors]}

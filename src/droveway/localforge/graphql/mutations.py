@@ -1,0 +1,1 @@
+"""Mutations (filled in below)."""
