@@ -4,7 +4,7 @@ It adopts every orphan of the program (child subreaper), passes TERM on to all o
 the program ends, not when it is told to stop, and not when the process that started it has died (case P01). A process
 that left the group and the session and cleared its environment is still found, because it is a descendant.
 
-``python -I -S reaper.py GRACE -- ARGV…`` ends with the program's own code, or 128 + the signal that ended it.
+``python -I -S reaper.py GRACE FOLDER -- ARGV…`` ends with the program's own code, or 128 + the signal that ended it.
 """
 
 from __future__ import annotations
@@ -85,12 +85,13 @@ def leave_none(main: int, grace: float) -> int | None:
 
 def main(arguments: list[str]) -> int:
     """Run the program and give its exit code."""
-    grace, argv = float(arguments[0]), arguments[2:]
+    grace, folder, argv = float(arguments[0]), arguments[1], arguments[3:]
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     watched = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
+        os.chdir(folder)
         child = os.posix_spawnp(argv[0], argv, os.environ, setsigmask=[])
     except OSError as error:
         sys.stderr.write(f"{argv[0]}: {error.strerror}\n")

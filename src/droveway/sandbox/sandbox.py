@@ -110,7 +110,7 @@ class Sandbox:
             raise HerdError(f"network none was asked for and can't be had: {self.reason}")
         if self.level is Level.NONE:
             reaper = str(Path(__file__).with_name("reaper.py"))
-            return [sys.executable, "-I", "-S", reaper, str(_GRACE_SECONDS), "--", *argv], dict(env)
+            return [sys.executable, "-I", "-S", reaper, str(_GRACE_SECONDS), str(cwd), "--", *argv], dict(env)
         # All capabilities go: as root, one of them would allow mounting /usr writable again.
         command = [self._program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if mounts.network == "full":
