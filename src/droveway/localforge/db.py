@@ -43,7 +43,7 @@ class Tx:
         self.db = db
         self.kernel = kernel
         self.now = now
-        self.memo: dict[Any, Any] = {}  # what was read once and can't change inside this transaction
+        self.memo: dict[Any, Any] = {}  # what was read once and is true until this transaction writes
         self.after: list[Callable[[], None]] = []  # run once the transaction has committed
         self.undo: Callable[[], None] | None = None  # run after a rollback: refs that moved meanwhile are applied
         self.api = kernel.base_url if kernel else ""  # what the URLs in answers start with; set by each request
@@ -86,12 +86,14 @@ class Tx:
 
     def insert(self, table: str, **values: Any) -> int:
         """Insert a row and give its id."""
+        self.memo.clear()
         names = ", ".join(values)
         sql = f"INSERT INTO {table} ({names}) VALUES ({marks(values)})"  # noqa: S608
         return self.db.execute(sql, tuple(values.values())).lastrowid or 0
 
     def update(self, table: str, row_id: int, **values: Any) -> None:
         """Change columns of the row with this id."""
+        self.memo.clear()
         if values:
             key = "issue_id" if table == "pulls" else "id"
             sets = ", ".join(f"{name} = ?" for name in values)
@@ -99,6 +101,7 @@ class Tx:
 
     def run(self, sql: str, *args: Any) -> int:
         """Execute a statement and give the number of rows that it touched."""
+        self.memo.clear()
         return self.db.execute(sql, args).rowcount
 
 

@@ -115,13 +115,7 @@ CREATE TABLE pulls (
   merged_at TEXT,
   merged_by_id INTEGER REFERENCES users,
   merge_sha TEXT, -- the commit that the merge put on the base branch
-  maintainer_can_modify INTEGER NOT NULL DEFAULT 0,
-  -- Mergeability, kept by (base tip, head) and void for any other pair (FRG-025).
-  tested_base TEXT,
-  tested_head TEXT,
-  mergeable INTEGER,
-  rebaseable INTEGER,
-  test_sha TEXT -- the test merge commit at refs/pull/N/merge
+  maintainer_can_modify INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX pulls_head ON pulls (head_repo_id, head_ref);
 CREATE INDEX pulls_head_sha ON pulls (head_sha);

@@ -1,0 +1,1 @@
+"""Rows in REST's shape: webhooks use the same."""
