@@ -1,4 +1,4 @@
-"""The one place that starts agents: provider, walls, supervision, retries, contracts, and the record (AGT-004 … AGT-009)."""
+"""The one place that starts agents: provider, walls, supervision, retries, contracts, record (AGT-004 … AGT-009)."""
 
 from __future__ import annotations
 

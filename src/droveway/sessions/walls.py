@@ -1,4 +1,4 @@
-"""The place of a run behind its walls: one environment, one set of mounts, for the agent and for what checks its work."""
+"""The place of a run behind its walls: one environment and one set of mounts, for the agent and what checks it."""
 
 from __future__ import annotations
 

@@ -72,8 +72,7 @@ def order(tasks: Sequence[Task], busy: Mapping[int, int] | None = None) -> tuple
 
     ``busy`` counts the workers that a batch has already: one with fewer comes first.
     """
-    turns: dict[int | None, int] = defaultdict(int)
-    turns.update(busy or {})
+    turns: dict[int | None, int] = defaultdict(int, {**(busy or {})})
     ranked = []
     for task in sorted(tasks, key=lambda t: (-t.front.priority, t.number)):
         ranked.append((-task.front.priority, turns[task.milestone], task.number, task))
