@@ -11,7 +11,7 @@ import msgspec
 from droveway.core.errors import HerdError
 
 T = TypeVar("T")
-_LOOKS_LIKE_JSON = re.compile(r'\{\s*["}]')
+_LOOKS_LIKE_JSON = re.compile(r'\{\s*(?:"[^"\n]*"\s*:|\})')
 
 
 class OutputError(HerdError):

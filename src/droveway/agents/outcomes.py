@@ -117,7 +117,7 @@ def judge(completed: Completed, said: Said, now: datetime | None = None) -> Agen
     if _LOGIN.search(everything):
         return result(Outcome.LOGIN_LOST, _telling(everything, _LOGIN))
     if _INPUT.search(everything):
-        return result(Outcome.NEEDS_INPUT, "it needs input: " + _telling(everything, _INPUT))
+        return result(Outcome.NEEDS_INPUT, "it needs input: " + _telling(everything, _INPUT, last=True))
     if completed.code < 0 or completed.code in (137, 143):
         return result(
             Outcome.KILLED, f"it was ended by signal {abs(completed.code) % 128}" + (f": {cause}" if cause else "")
@@ -125,9 +125,10 @@ def judge(completed: Completed, said: Said, now: datetime | None = None) -> Agen
     return result(Outcome.FAILED, cause or f"it ended with code {completed.code} and said nothing")
 
 
-def _telling(text: str, pattern: re.Pattern[str]) -> str:
-    """Give the first line in which the pattern stands."""
-    return next((line for line in text.splitlines() if pattern.search(line)), "")
+def _telling(text: str, pattern: re.Pattern[str], *, last: bool = False) -> str:
+    """Give the first line in which the pattern stands; the ``last`` one is git's own summary of what came before."""
+    lines = [line for line in text.splitlines() if pattern.search(line)]
+    return lines[-1 if last else 0] if lines else ""
 
 
 def _one_line(text: str) -> str:
