@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge import nodes
 from droveway.localforge.graphql import source
 from droveway.localforge.graphql.context import context, user
-from droveway.localforge.graphql.pages import Connection, Node, Page, listed, shared
-from droveway.localforge.graphql.registry import attribute, field
+from droveway.localforge.graphql.pages import Connection, Node, listed, shared
+from droveway.localforge.graphql.registry import Info, attribute, field
 
 attribute("User.login", "Bot.login", of="login")
 attribute("User.databaseId", "Bot.databaseId", of="id")
@@ -26,31 +24,31 @@ _REACTABLE: Final = {"IssueComment": "comment", "PullRequestReviewComment": "rev
 
 
 @field("User.id", "Bot.id")
-def ident(node: Node, _info: GraphQLResolveInfo) -> str:
+def ident(node: Node, _info: Info) -> str:
     """Give the node id."""
     return nodes.encode(node.type, node.row["id"])
 
 
 @field("User.isViewer")
-def is_viewer(node: Node, info: GraphQLResolveInfo) -> bool:
+def is_viewer(node: Node, info: Info) -> bool:
     """Whether it is who asks."""
     return bool(node.row["id"] == source.viewer_id(context(info)))
 
 
 @field("User.url", "Bot.url")
-def url(node: Node, info: GraphQLResolveInfo) -> str:
+def url(node: Node, info: Info) -> str:
     """Give the person's page."""
     return source.html(context(info)) + path(node, info)
 
 
 @field("User.resourcePath", "Bot.resourcePath")
-def path(node: Node, _info: GraphQLResolveInfo) -> str:
+def path(node: Node, _info: Info) -> str:
     """Give the path of the page."""
     return f"/{node.row['login']}"
 
 
 @field("User.avatarUrl", "Bot.avatarUrl")
-def avatar(node: Node, info: GraphQLResolveInfo, size: int | None = None) -> str:
+def avatar(node: Node, info: Info, size: int | None = None) -> str:
     """Give an address of a picture (there is none behind it)."""
     end = f"?s={size}" if size else ""
     return f"{source.html(context(info))}/avatars/{node.row['id']}{end}"
@@ -60,19 +58,19 @@ _WRITTEN: Final = ("Issue", "PullRequest", "IssueComment", "PullRequestReview", 
 
 
 @field(*(f"{kind}.author" for kind in _WRITTEN))
-def author(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def author(node: Node, info: Info) -> Node | None:
     """Give who wrote it."""
     return user(node, info, "author_id")
 
 
 @field(*(f"{kind}.authorAssociation" for kind in _WRITTEN))
-def association(node: Node, info: GraphQLResolveInfo) -> str:
+def association(node: Node, info: Info) -> str:
     """Give what the author is to the repository."""
     return source.association(context(info), source.repo_id(node, info), node.row["author_id"])
 
 
 @field(*(f"{kind}.viewerDidAuthor" for kind in _WRITTEN))
-def by_viewer(node: Node, info: GraphQLResolveInfo) -> bool:
+def by_viewer(node: Node, info: Info) -> bool:
     """Whether who asks wrote it."""
     return bool(node.row["author_id"] == source.viewer_id(context(info)))
 
@@ -83,32 +81,32 @@ def by_viewer(node: Node, info: GraphQLResolveInfo) -> bool:
     "IssueComment.viewerCanUpdate",
     "IssueComment.viewerCanDelete",
 )
-def may_update(node: Node, info: GraphQLResolveInfo) -> bool:
+def may_update(node: Node, info: Info) -> bool:
     """Whether who asks may edit it."""
     may = source.permission(context(info), source.repo_id(node, info)) in ("ADMIN", "MAINTAIN", "WRITE")
     return may or by_viewer(node, info)
 
 
 @field("Issue.editor", "PullRequest.editor", "IssueComment.editor")
-def editor(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def editor(node: Node, info: Info) -> Node | None:
     """Give who edited it last."""
     return user(node, info, "editor_id")
 
 
 @field("PullRequestReview.editor", "PullRequestReviewComment.editor")
-def no_editor(_node: Node, _info: GraphQLResolveInfo) -> None:
+def no_editor(_node: Node, _info: Info) -> None:
     """Give nobody: the rows don't tell."""
     return
 
 
 @field("Issue.includesCreatedEdit", "PullRequest.includesCreatedEdit", "IssueComment.includesCreatedEdit", "PullRequestReviewComment.includesCreatedEdit")  # fmt: skip # noqa: E501
-def edited(node: Node, _info: GraphQLResolveInfo) -> bool:
+def edited(node: Node, _info: Info) -> bool:
     """Whether it was edited since."""
     return node.row["edited_at"] is not None
 
 
 @field("PullRequestReview.includesCreatedEdit")
-def review_edited(_node: Node, _info: GraphQLResolveInfo) -> bool:
+def review_edited(_node: Node, _info: Info) -> bool:
     """Give no: reviews keep no edits."""
     return False
 
@@ -120,13 +118,13 @@ attribute(
 
 
 @field("PullRequestReview.lastEditedAt")
-def review_edited_at(_node: Node, _info: GraphQLResolveInfo) -> None:
+def review_edited_at(_node: Node, _info: Info) -> None:
     """Give nothing: reviews keep no edits."""
     return
 
 
 @field(*(f"{kind}.body" for kind in _WRITTEN), *(f"{kind}.bodyText" for kind in _WRITTEN))
-def body(node: Node, _info: GraphQLResolveInfo) -> str:
+def body(node: Node, _info: Info) -> str:
     """Give the text as it was written; it is not rendered."""
     return node.row["body"] or ""
 
@@ -139,13 +137,13 @@ for _kind in _WRITTEN:
 
 
 @field(*(f"{kind}.fullDatabaseId" for kind in _WRITTEN))
-def full_id(node: Node, _info: GraphQLResolveInfo) -> str:
+def full_id(node: Node, _info: Info) -> str:
     """Give the database id as GitHub gives a BigInt: text."""
     return str(node.row["id"])
 
 
 @field(*(f"{kind}.reactionGroups" for kind in _WRITTEN if kind != "PullRequestReview"))
-def reaction_groups(node: Node, info: GraphQLResolveInfo) -> list[dict[str, Any]]:
+def reaction_groups(node: Node, info: Info) -> list[dict[str, Any]]:
     """Give the reactions by kind, all kinds, none left out."""
 
     def load(siblings: list[Node]) -> dict[tuple[int, str], list[int]]:
@@ -165,32 +163,32 @@ def reaction_groups(node: Node, info: GraphQLResolveInfo) -> list[dict[str, Any]
 
 
 @field("PullRequestReview.reactionGroups")
-def no_reactions(_node: Node, _info: GraphQLResolveInfo) -> list[dict[str, Any]]:
+def no_reactions(_node: Node, _info: Info) -> list[dict[str, Any]]:
     """Give empty groups: reviews take no reactions here."""
     return [{"content": name, "people": []} for name in REACTIONS.values()]
 
 
 @field("ReactionGroup.content")
-def reaction_content(group: dict[str, Any], _info: GraphQLResolveInfo) -> str:
+def reaction_content(group: dict[str, Any], _info: Info) -> str:
     """Give the reaction's name."""
     return str(group["content"])
 
 
 @field("ReactionGroup.viewerHasReacted")
-def reacted(group: dict[str, Any], info: GraphQLResolveInfo) -> bool:
+def reacted(group: dict[str, Any], info: Info) -> bool:
     """Whether who asks is among them."""
     return source.viewer_id(context(info)) in group["people"]
 
 
 @field("ReactionGroup.users")
-def reacting(group: dict[str, Any], info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def reacting(group: dict[str, Any], info: Info, **arguments: Any) -> Connection:
     """Give who reacted."""
     known = context(info).users(group["people"])
     return listed(info, {"first": 10, **arguments}, [known[each] for each in group["people"]])
 
 
 @field("Issue.participants", "PullRequest.participants")
-def participants(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def participants(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the author and all who commented, in that order."""
 
     def load(siblings: list[Node]) -> dict[int, list[int]]:
@@ -206,13 +204,13 @@ def participants(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Conn
     return listed(info, arguments, [known[each] for each in people])
 
 
-def by_login(info: GraphQLResolveInfo, login: str) -> Node | None:
+def by_login(info: Info, login: str) -> Node | None:
     """Give the account of this name, in any case of letters."""
     ident = context(info).tx.value("SELECT id FROM users WHERE login = ?", login)
     return context(info).users([ident]).get(ident) if ident else None
 
 
-def assigned(node: Node, info: GraphQLResolveInfo) -> list[Node]:
+def assigned(node: Node, info: Info) -> list[Node]:
     """Give the people whom an issue or PR is assigned to."""
 
     def load(siblings: list[Node]) -> dict[int, list[int]]:
@@ -230,12 +228,12 @@ def assigned(node: Node, info: GraphQLResolveInfo) -> list[Node]:
 
 
 @field("Issue.assignees", "PullRequest.assignees")
-def assignees(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def assignees(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the assignees; the type holds users alone, so bots are left out as on GitHub."""
     return listed(info, arguments, [each for each in assigned(node, info) if each.type == "User"])
 
 
 @field("Issue.assignedActors", "PullRequest.assignedActors")
-def assigned_actors(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def assigned_actors(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the assignees, bots too."""
     return listed(info, arguments, assigned(node, info))

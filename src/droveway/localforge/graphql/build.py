@@ -9,7 +9,6 @@ from typing import Any, Final
 from graphql import (
     GraphQLInterfaceType,
     GraphQLObjectType,
-    GraphQLResolveInfo,
     GraphQLSchema,
     GraphQLUnionType,
     build_schema,
@@ -20,14 +19,15 @@ from droveway.localforge.graphql import (  # the modules register their resolver
     commits,
     constants,
     issues,
-    mutations,
+    mutations_issues,
+    mutations_pulls,
     pulls,
     repositories,
     root,
 )
-from droveway.localforge.graphql.registry import FIELDS, Resolver
+from droveway.localforge.graphql.registry import FIELDS, Info, Resolver
 
-MODULES: Final = (actors, commits, constants, issues, mutations, pulls, repositories, root)
+MODULES: Final = (actors, commits, constants, issues, mutations_issues, mutations_pulls, pulls, repositories, root)
 _CONNECTION: Final[dict[str, Resolver]] = {
     "nodes": lambda source, _info: source.nodes(),
     "edges": lambda source, _info: source.edges(),
@@ -58,7 +58,7 @@ def _resolver(kind: str, name: str) -> Resolver | None:
     return None
 
 
-def _type(source: Any, _info: GraphQLResolveInfo, _abstract: Any) -> str:
+def _type(source: Any, _info: Info, _abstract: Any) -> str:
     name: str = source.type
     return name
 

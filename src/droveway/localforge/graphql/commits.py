@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge.gitdata import Commit
 from droveway.localforge.graphql import source
 from droveway.localforge.graphql.context import context, node_id, user
 from droveway.localforge.graphql.issues import Query
 from droveway.localforge.graphql.pages import Connection, Key, Node, Page, listed, one, paged, shared
-from droveway.localforge.graphql.registry import attribute, field
+from droveway.localforge.graphql.registry import Info, attribute, field
 
 _OBJECTS: Final = ("Commit", "Tree", "Tag", "Blob")
 
@@ -38,7 +36,7 @@ def commit_of(node: Node, sha: str | None, repo_id: int, what: str, column: str)
 
 
 @field(*(f"{kind}.id" for kind in _OBJECTS))
-def ident(node: Node, _info: GraphQLResolveInfo) -> str:
+def ident(node: Node, _info: Info) -> str:
     """Give the node id."""
     return source.encode(node.type, node.row["repo_id"], node.row["sha"])
 
@@ -47,12 +45,12 @@ attribute(*(f"{kind}.oid" for kind in _OBJECTS), of="sha")
 
 
 @field(*(f"{kind}.abbreviatedOid" for kind in _OBJECTS))
-def short(node: Node, _info: GraphQLResolveInfo) -> str:
+def short(node: Node, _info: Info) -> str:
     """Give the first seven digits."""
     return str(node.row["sha"])[:7]
 
 
-def data(node: Node, info: GraphQLResolveInfo) -> Commit:
+def data(node: Node, info: Info) -> Commit:
     """Read the commit, together with its page, from git."""
 
     def load(siblings: list[Node]) -> dict[str, Commit]:
@@ -62,56 +60,56 @@ def data(node: Node, info: GraphQLResolveInfo) -> Commit:
 
 
 @field("Commit.message")
-def message(node: Node, info: GraphQLResolveInfo) -> str:
+def message(node: Node, info: Info) -> str:
     """Give the whole message."""
     return data(node, info).message
 
 
 @field("Commit.messageHeadline")
-def headline(node: Node, info: GraphQLResolveInfo) -> str:
+def headline(node: Node, info: Info) -> str:
     """Give the first line."""
     return data(node, info).title
 
 
 @field("Commit.messageBody")
-def rest(node: Node, info: GraphQLResolveInfo) -> str:
+def rest(node: Node, info: Info) -> str:
     """Give the message without its first line."""
     return data(node, info).message.partition("\n")[2].strip("\n")
 
 
 @field("Commit.authoredDate")
-def authored(node: Node, info: GraphQLResolveInfo) -> str:
+def authored(node: Node, info: Info) -> str:
     """Give when it was written."""
     return data(node, info).author.date
 
 
 @field("Commit.committedDate")
-def committed(node: Node, info: GraphQLResolveInfo) -> str:
+def committed(node: Node, info: Info) -> str:
     """Give when it was committed."""
     return data(node, info).committer.date
 
 
 @field("Commit.author")
-def author(node: Node, info: GraphQLResolveInfo) -> dict[str, Any]:
+def author(node: Node, info: Info) -> dict[str, Any]:
     """Give who wrote it."""
     return source.person(data(node, info).author)
 
 
 @field("Commit.committer")
-def committer(node: Node, info: GraphQLResolveInfo) -> dict[str, Any]:
+def committer(node: Node, info: Info) -> dict[str, Any]:
     """Give who committed it."""
     return source.person(data(node, info).committer)
 
 
 @field("Commit.authors")
-def authors(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def authors(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the author; co-authors in trailers are not read."""
     found = [source.person(data(node, info).author)]
     return paged(info, arguments, [(0, 0)], lambda shown: [found[place] for place, _ in shown])
 
 
 @field("GitActor.user")
-def actor_user(actor: dict[str, Any], info: GraphQLResolveInfo) -> Node | None:
+def actor_user(actor: dict[str, Any], info: Info) -> Node | None:
     """Give the account with this address."""
     there = context(info)
     ident = there.memoised(
@@ -122,19 +120,19 @@ def actor_user(actor: dict[str, Any], info: GraphQLResolveInfo) -> Node | None:
 
 
 @field("GitActor.avatarUrl")
-def actor_avatar(_actor: dict[str, Any], info: GraphQLResolveInfo) -> str:
+def actor_avatar(_actor: dict[str, Any], info: Info) -> str:
     """Give an address of a picture (there is none behind it)."""
     return f"{source.html(context(info))}/avatars/u"
 
 
 @field("Commit.parents")
-def parents(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def parents(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the parents."""
     return listed(info, arguments, commits(node.row["repo_id"], data(node, info).parents))
 
 
 @field("Commit.history")
-def history(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def history(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the commit and what it stands on, newest first."""
     repo_id = node.row["repo_id"]
     shas = source.log(context(info), repo_id, node.row["sha"])
@@ -143,43 +141,43 @@ def history(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connectio
 
 
 @field("Commit.tree")
-def tree(node: Node, info: GraphQLResolveInfo) -> Node:
+def tree(node: Node, info: Info) -> Node:
     """Give the tree."""
     return one("Tree", {"repo_id": node.row["repo_id"], "sha": data(node, info).tree})
 
 
 @field("Commit.repository")
-def repository(node: Node, info: GraphQLResolveInfo) -> Node:
+def repository(node: Node, info: Info) -> Node:
     """Give the repository through which it was reached."""
     return source.repository(context(info), node.row["repo_id"])
 
 
 @field("Commit.resourcePath")
-def path(node: Node, info: GraphQLResolveInfo) -> str:
+def path(node: Node, info: Info) -> str:
     """Give the path of its page."""
     return f"{source.repo_path(context(info), node.row['repo_id'])}/commit/{node.row['sha']}"
 
 
 @field("Commit.url", "Commit.commitUrl")
-def url(node: Node, info: GraphQLResolveInfo) -> str:
+def url(node: Node, info: Info) -> str:
     """Give the address of its page."""
     return source.html(context(info)) + path(node, info)
 
 
 @field("Tag.name")
-def tag_name(node: Node, info: GraphQLResolveInfo) -> str:
+def tag_name(node: Node, info: Info) -> str:
     """Give the annotated tag's name."""
     return source.tag(context(info), node.row["repo_id"], node.row["sha"])[1]
 
 
 @field("Tag.message")
-def tag_message(node: Node, info: GraphQLResolveInfo) -> str:
+def tag_message(node: Node, info: Info) -> str:
     """Give the annotated tag's message."""
     return source.tag(context(info), node.row["repo_id"], node.row["sha"])[2]
 
 
 @field("Tag.target")
-def tag_target(node: Node, info: GraphQLResolveInfo) -> Node:
+def tag_target(node: Node, info: Info) -> Node:
     """Give what the annotated tag points at."""
     return one(
         "Commit",
@@ -195,25 +193,25 @@ def refs(repo_id: int, found: Iterable[tuple[str, str]], prefix: str) -> list[No
 
 
 @field("Ref.id")
-def ref_id(node: Node, _info: GraphQLResolveInfo) -> str:
+def ref_id(node: Node, _info: Info) -> str:
     """Give the node id."""
     return source.encode("Ref", node.row["repo_id"], node.row["name"])
 
 
 @field("Ref.name")
-def ref_name(node: Node, _info: GraphQLResolveInfo) -> str:
+def ref_name(node: Node, _info: Info) -> str:
     """Give the name below the prefix."""
     return str(node.row["name"]).removeprefix(node.extra)
 
 
 @field("Ref.prefix")
-def ref_prefix(node: Node, _info: GraphQLResolveInfo) -> str:
+def ref_prefix(node: Node, _info: Info) -> str:
     """Give the prefix, for instance ``refs/heads/``."""
     return str(node.extra)
 
 
 @field("Ref.target")
-def ref_target(node: Node, info: GraphQLResolveInfo) -> Node:
+def ref_target(node: Node, info: Info) -> Node:
     """Give what it points at; branches point at commits, tags may not."""
 
     def load(siblings: list[Node]) -> dict[str, Node]:
@@ -228,14 +226,14 @@ def ref_target(node: Node, info: GraphQLResolveInfo) -> Node:
 
 
 @field("Ref.branchProtectionRule")
-def ref_rule(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def ref_rule(node: Node, info: Info) -> Node | None:
     """Give the branch's protection."""
     row = source.protection(context(info), node.row["repo_id"], node.row["name"].removeprefix("refs/heads/"))
     return one("BranchProtectionRule", row) if row else None
 
 
 @field("Ref.compare")
-def compare(node: Node, info: GraphQLResolveInfo, headRef: str) -> dict[str, Any] | None:  # noqa: N803
+def compare(node: Node, info: Info, headRef: str) -> dict[str, Any] | None:  # noqa: N803
     """Compare this ref (the base) with another."""
     return source.compare(context(info), node.row["repo_id"], node.row["sha"], headRef)
 
@@ -260,86 +258,86 @@ for _kind in ("StatusContext", "CheckRun", "CheckSuite", "App"):
 
 
 @field("CheckSuite.workflowRun")
-def workflow_run(_node: Node, _info: GraphQLResolveInfo) -> None:
+def workflow_run(_node: Node, _info: Info) -> None:
     """Give none: no suite here comes from a workflow."""
     return
 
 
 @field("App.url")
-def app_url(node: Node, info: GraphQLResolveInfo) -> str:
+def app_url(node: Node, info: Info) -> str:
     """Give the address of the app's page."""
     return f"{source.html(context(info))}/apps/{node.row['slug']}"
 
 
 @field("StatusContext.state")
-def status_state(node: Node, _info: GraphQLResolveInfo) -> str:
+def status_state(node: Node, _info: Info) -> str:
     """Give the state."""
     return str(node.row["state"]).upper()
 
 
 @field("StatusContext.creator")
-def status_creator(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def status_creator(node: Node, info: Info) -> Node | None:
     """Give who set it."""
     return user(node, info, "creator_id")
 
 
 @field("StatusContext.avatarUrl")
-def status_avatar(node: Node, info: GraphQLResolveInfo) -> str:
+def status_avatar(node: Node, info: Info) -> str:
     """Give an address of a picture (there is none behind it)."""
     return f"{source.html(context(info))}/avatars/{node.row['creator_id']}"
 
 
 @field("CheckRun.status", "CheckSuite.status")
-def check_status(node: Node, _info: GraphQLResolveInfo) -> str:
+def check_status(node: Node, _info: Info) -> str:
     """Give the status."""
     return str(node.row["status"]).upper()
 
 
 @field("CheckRun.conclusion", "CheckSuite.conclusion")
-def check_conclusion(node: Node, _info: GraphQLResolveInfo) -> str | None:
+def check_conclusion(node: Node, _info: Info) -> str | None:
     """Give the conclusion of what is completed."""
     word = node.row["conclusion"]
     return word.upper() if word else None
 
 
 @field("CheckRun.repository")
-def check_repository(node: Node, info: GraphQLResolveInfo) -> Node:
+def check_repository(node: Node, info: Info) -> Node:
     """Give the repository."""
     return source.repository(context(info), node.row["repo_id"])
 
 
 @field("CheckRun.resourcePath")
-def check_path(node: Node, info: GraphQLResolveInfo) -> str:
+def check_path(node: Node, info: Info) -> str:
     """Give the path of its page."""
     return f"{source.repo_path(context(info), node.row['repo_id'])}/runs/{node.row['id']}"
 
 
 @field("CheckRun.url", "CheckRun.permalink")
-def check_url(node: Node, info: GraphQLResolveInfo) -> str:
+def check_url(node: Node, info: Info) -> str:
     """Give the address of its page."""
     return source.html(context(info)) + check_path(node, info)
 
 
 @field("CheckRun.detailsUrl")
-def check_details(node: Node, info: GraphQLResolveInfo) -> str:
+def check_details(node: Node, info: Info) -> str:
     """Give the address that the check named, or its page."""
     return node.row["details_url"] or check_url(node, info)
 
 
 @field("CheckSuite.resourcePath")
-def suite_path(node: Node, info: GraphQLResolveInfo) -> str:
+def suite_path(node: Node, info: Info) -> str:
     """Give the path of the suite's page."""
     return f"{source.repo_path(context(info), node.row['repo_id'])}/commit/{node.row['sha']}/checks"
 
 
 @field("CheckSuite.url")
-def suite_url(node: Node, info: GraphQLResolveInfo) -> str:
+def suite_url(node: Node, info: Info) -> str:
     """Give the address of the suite's page."""
     return source.html(context(info)) + suite_path(node, info)
 
 
 @field("CheckRun.checkSuite")
-def check_suite(node: Node, info: GraphQLResolveInfo) -> Node:
+def check_suite(node: Node, info: Info) -> Node:
     """Give the suite."""
 
     def load(siblings: list[Node]) -> dict[int, Node]:
@@ -353,7 +351,7 @@ def check_suite(node: Node, info: GraphQLResolveInfo) -> Node:
 
 
 @field("CheckSuite.app")
-def suite_app(node: Node, info: GraphQLResolveInfo) -> Node:
+def suite_app(node: Node, info: Info) -> Node:
     """Give the app."""
 
     def load(siblings: list[Node]) -> dict[int, Node]:
@@ -365,13 +363,13 @@ def suite_app(node: Node, info: GraphQLResolveInfo) -> Node:
 
 
 @field("CheckSuite.commit", "StatusContext.commit", "Status.commit", "StatusCheckRollup.commit")
-def said_of(node: Node, _info: GraphQLResolveInfo) -> Node:
+def said_of(node: Node, _info: Info) -> Node:
     """Give the commit that it speaks of."""
     return commits(node.row["repo_id"], [node.row["sha"]])[0]
 
 
 @field("CheckSuite.checkRuns")
-def suite_runs(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def suite_runs(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the suite's runs."""
     rows = context(info).tx.all("SELECT * FROM check_runs WHERE suite_id = ? ORDER BY id", node.row["id"])
     page = Page()
@@ -379,7 +377,7 @@ def suite_runs(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connec
 
 
 @field("Commit.checkSuites")
-def suites(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def suites(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the suites of a commit."""
 
     def load(siblings: list[Node]) -> dict[str, list[Node]]:
@@ -394,7 +392,7 @@ def suites(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection
 
 
 @field("Commit.associatedPullRequests", "Ref.associatedPullRequests")
-def associated(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def associated(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the PRs whose head or merge this is."""
     query = Query("PullRequest")
     query.add("i.repo_id = ?", node.row["repo_id"])
@@ -406,7 +404,7 @@ def associated(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connec
     return query.connection(info, arguments)
 
 
-def _contexts(node: Node, info: GraphQLResolveInfo) -> tuple[dict[str, list[Node]], dict[str, list[Node]]]:
+def _contexts(node: Node, info: Info) -> tuple[dict[str, list[Node]], dict[str, list[Node]]]:
     """Read the newest run per app and name, and the newest status per context, of all commits of the page."""
 
     def load(siblings: list[Node]) -> tuple[dict[str, list[Node]], dict[str, list[Node]]]:
@@ -426,7 +424,7 @@ def _contexts(node: Node, info: GraphQLResolveInfo) -> tuple[dict[str, list[Node
 
 
 @field("Commit.statusCheckRollup")
-def rollup(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def rollup(node: Node, info: Info) -> Node | None:
     """Give the roll-up, or None where nobody said anything about the commit."""
     runs, statuses = _contexts(node, info)
     sha = node.row["sha"]
@@ -435,19 +433,19 @@ def rollup(node: Node, info: GraphQLResolveInfo) -> Node | None:
 
 
 @field("Commit.status")
-def status(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def status(node: Node, info: Info) -> Node | None:
     """Give the combined status, or None where there is none."""
     found = _contexts(node, info)[1].get(node.row["sha"])
     return Node("Status", node.row, Page(), found) if found else None
 
 
 @field("Status.id", "StatusCheckRollup.id")
-def rollup_id(node: Node, _info: GraphQLResolveInfo) -> str:
+def rollup_id(node: Node, _info: Info) -> str:
     """Give the node id."""
     return source.encode(node.type, node.row["repo_id"], node.row["sha"])
 
 
-_FAILED: Final = frozenset({"failure", "timed_out", "cancelled", "action_required", "startup_failure"})
+_GOOD: Final = frozenset({"success", "neutral", "skipped"})
 
 
 def _state(found: Sequence[Node]) -> str:
@@ -455,28 +453,28 @@ def _state(found: Sequence[Node]) -> str:
     for node in found:
         if node.type == "StatusContext":
             words.add(node.row["state"].upper())
-        elif node.row["status"] != "completed" or node.row["conclusion"] == "stale":
+        elif node.row["status"] != "completed":
             words.add("PENDING")
         else:
-            words.add("FAILURE" if node.row["conclusion"] in _FAILED else "SUCCESS")
+            words.add("SUCCESS" if node.row["conclusion"] in _GOOD else "FAILURE")
     return next(word for word in ("FAILURE", "ERROR", "PENDING", "SUCCESS") if word in words)
 
 
 @field("Status.state", "StatusCheckRollup.state")
-def rollup_state(node: Node, _info: GraphQLResolveInfo) -> str:
+def rollup_state(node: Node, _info: Info) -> str:
     """Give the worst of what was said."""
     return _state(node.extra)
 
 
 @field("Status.contexts")
-def status_contexts(node: Node, _info: GraphQLResolveInfo) -> list[Node]:
+def status_contexts(node: Node, _info: Info) -> list[Node]:
     """Give the newest status per context."""
     found: list[Node] = node.extra
     return found
 
 
 @field("StatusCheckRollup.contexts")
-def rollup_contexts(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def rollup_contexts(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the newest run per app and name, and the newest status per context."""
     connection = listed(info, arguments, node.extra)
     connection.extra = node.extra
@@ -494,25 +492,25 @@ def _counts(connection: Connection, kind: str) -> list[dict[str, Any]]:
 
 
 @field("StatusCheckRollupContextConnection.checkRunCountsByState")
-def runs_by_state(connection: Connection, _info: GraphQLResolveInfo) -> list[dict[str, Any]]:
+def runs_by_state(connection: Connection, _info: Info) -> list[dict[str, Any]]:
     """Count the runs by state or conclusion."""
     return _counts(connection, "CheckRun")
 
 
 @field("StatusCheckRollupContextConnection.statusContextCountsByState")
-def statuses_by_state(connection: Connection, _info: GraphQLResolveInfo) -> list[dict[str, Any]]:
+def statuses_by_state(connection: Connection, _info: Info) -> list[dict[str, Any]]:
     """Count the statuses by state."""
     return _counts(connection, "StatusContext")
 
 
 @field("StatusCheckRollupContextConnection.checkRunCount")
-def run_count(connection: Connection, _info: GraphQLResolveInfo) -> int:
+def run_count(connection: Connection, _info: Info) -> int:
     """Count the runs."""
     return sum(each["count"] for each in _counts(connection, "CheckRun"))
 
 
 @field("StatusCheckRollupContextConnection.statusContextCount")
-def status_count(connection: Connection, _info: GraphQLResolveInfo) -> int:
+def status_count(connection: Connection, _info: Info) -> int:
     """Count the statuses."""
     return sum(each["count"] for each in _counts(connection, "StatusContext"))
 
@@ -520,7 +518,7 @@ def status_count(connection: Connection, _info: GraphQLResolveInfo) -> int:
 @field("CheckRun.isRequired", "StatusContext.isRequired")
 def is_required(
     node: Node,
-    info: GraphQLResolveInfo,
+    info: Info,
     pullRequestId: str | None = None,  # noqa: N803
     pullRequestNumber: int | None = None,  # noqa: N803
 ) -> bool:

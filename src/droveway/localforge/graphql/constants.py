@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge.graphql.pages import Connection, paged
-from droveway.localforge.graphql.registry import field
+from droveway.localforge.graphql.registry import Info, field
 
 #: Types whose sources are mappings with the fields' own names; most of them never come up.
 PLAIN: Final = frozenset(
-    {
-        *("AutoMergeRequest", "Organization", "CheckRunStateCount", "CodeOfConduct", "Comparison", "FundingLink", "GitActor"),
-        *("IssueTemplate", "IssueType", "Language", "LanguageEdge", "License", "PageInfo", "Project", "ProjectCard"),
-        *("ProjectColumn", "ProjectV2", "ProjectV2Item", "ProjectV2ItemFieldSingleSelectValue", "PullRequestTemplate"),
-        *("RateLimit", "ReactionGroup", "Release", "RepositoryContactLink", "RepositoryTopic", "StatusContextStateCount"),
-        *("SubIssuesSummary", "Team", "Topic", "PullRequestChangedFile", "Workflow", "WorkflowRun"),
-    }
-)  # fmt: skip
+    (
+        "AutoMergeRequest Organization CheckRunStateCount CodeOfConduct Comparison FundingLink GitActor IssueTemplate"
+        " IssueType Language LanguageEdge License PageInfo Project ProjectCard ProjectColumn ProjectV2 ProjectV2Item"
+        " ProjectV2ItemFieldSingleSelectValue PullRequestTemplate RateLimit ReactionGroup Release"
+        " RepositoryContactLink RepositoryTopic StatusContextStateCount SubIssuesSummary Team Topic"
+        " PullRequestChangedFile Workflow WorkflowRun"
+    ).split()
+)
 
 _NEVER: Final = {
     "Repository": "archivedAt codeOfConduct homepageUrl latestRelease licenseInfo mirrorUrl primaryLanguage"
@@ -66,7 +64,7 @@ def _constant(value: Any) -> Callable[..., Any]:
     return lambda _source, _info, **_arguments: value
 
 
-def _empty(_source: Any, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def _empty(_source: Any, info: Info, **arguments: Any) -> Connection:
     return paged(info, {"first": 1, **arguments}, (), lambda _keys: [])
 
 

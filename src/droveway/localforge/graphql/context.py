@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge import nodes
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.graphql.pages import Node, Page, shared
+from droveway.localforge.graphql.registry import Info
 
 
 class Context:
@@ -50,13 +49,13 @@ class Context:
         return self.tx.all(sql, json.dumps(ids), *more)
 
 
-def context(info: GraphQLResolveInfo) -> Context:
+def context(info: Info) -> Context:
     """Give the execution's context."""
     found: Context = info.context
     return found
 
 
-def user(node: Node, info: GraphQLResolveInfo, column: str) -> Node | None:
+def user(node: Node, info: Info, column: str) -> Node | None:
     """Give the user whom ``column`` of the row names; the whole page's users are read together."""
     ident = node.row[column]
     if ident is None:
@@ -68,9 +67,7 @@ def user(node: Node, info: GraphQLResolveInfo, column: str) -> Node | None:
     return known.get(ident)
 
 
-def children(
-    node: Node, info: GraphQLResolveInfo, what: str, type_: str, sql: str, parent: str = "issue_id"
-) -> list[Node]:
+def children(node: Node, info: Info, what: str, type_: str, sql: str, parent: str = "issue_id") -> list[Node]:
     """Give the rows that belong to this node; ``sql`` reads those of the whole page, ``parent`` names its row."""
 
     def load(siblings: list[Node]) -> dict[int, list[Node]]:
@@ -83,7 +80,7 @@ def children(
     return shared(node, what, load).get(node.row["id"], [])
 
 
-def counted(node: Node, info: GraphQLResolveInfo, what: str, sql: str) -> int:
+def counted(node: Node, info: Info, what: str, sql: str) -> int:
     """Give this node's number from a query that gives (row id, number) for the whole page."""
 
     def load(siblings: list[Node]) -> dict[int, int]:
@@ -92,6 +89,6 @@ def counted(node: Node, info: GraphQLResolveInfo, what: str, sql: str) -> int:
     return shared(node, what, load).get(node.row["id"], 0)
 
 
-def node_id(kind: str) -> Callable[[Node, GraphQLResolveInfo], str]:
+def node_id(kind: str) -> Callable[[Node, Info], str]:
     """Give the resolver of ``id`` for rows of ``kind``."""
     return lambda node, _info: nodes.encode(kind, node.row["id"])

@@ -8,7 +8,7 @@ from typing import Any
 from graphql import GraphQLError
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 (an answer, as access.Refused is)
     """A resolver's answer that is an error. ``type`` is GitHub's word, for instance ``NOT_FOUND``."""
 
     def __init__(self, type_: str, message: str) -> None:

@@ -1,4 +1,5 @@
 """Issues, and what they share with pull requests: labels, milestones, comments, and lists of either."""
+# ruff: noqa: S608 (fragments of this module alone are put together; values are parameters)
 
 from __future__ import annotations
 
@@ -6,12 +7,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge.graphql import source
 from droveway.localforge.graphql.context import children, context, counted, node_id, user
 from droveway.localforge.graphql.pages import Connection, Key, Node, Page, listed, paged, selects, shared
-from droveway.localforge.graphql.registry import attribute, field
+from droveway.localforge.graphql.registry import Info, attribute, field
 
 BOTH: Final = ("Issue", "PullRequest")
 _IN: Final = "IN (SELECT value FROM json_each(?))"
@@ -28,7 +27,7 @@ _ORDERS: Final = {
 }
 
 
-def load(info: GraphQLResolveInfo, kind: str, ids: Sequence[int]) -> list[Node]:
+def load(info: Info, kind: str, ids: Sequence[int]) -> list[Node]:
     """Read issues or PRs by their row ids, as one page, in that order."""
     rows = context(info).rows(f"{SELECT[kind]} WHERE i.id {_IN}", ids)
     found = {row["id"]: row for row in rows}
@@ -36,7 +35,7 @@ def load(info: GraphQLResolveInfo, kind: str, ids: Sequence[int]) -> list[Node]:
     return [Node(kind, found[each], page) for each in ids if each in found]
 
 
-def either(info: GraphQLResolveInfo, ids: Sequence[int]) -> list[Node]:
+def either(info: Info, ids: Sequence[int]) -> list[Node]:
     """Read issues and PRs mixed, each kind as one page, in that order."""
     pulls = {row["issue_id"] for row in context(info).rows(f"SELECT issue_id FROM pulls WHERE issue_id {_IN}", ids)}
     found = {node.row["id"]: node for node in load(info, "Issue", [each for each in ids if each not in pulls])}
@@ -73,8 +72,8 @@ class Query:
         """Keep what carries any of these labels, as GitHub's argument does."""
         if names:
             self.add(
-                f"i.id IN (SELECT il.issue_id FROM issue_labels il JOIN labels l ON l.id = il.label_id "
-                f"JOIN json_each(?) wanted ON l.name = wanted.value)",
+                "i.id IN (SELECT il.issue_id FROM issue_labels il JOIN labels l ON l.id = il.label_id "
+                "JOIN json_each(?) wanted ON l.name = wanted.value)",
                 json.dumps(list(names)),
             )
 
@@ -115,7 +114,7 @@ class Query:
         else:
             self.add("i.milestone_id IN (SELECT id FROM milestones WHERE title = ?)", value)
 
-    def keys(self, info: GraphQLResolveInfo, order: dict[str, Any] | None) -> tuple[list[Key], bool]:
+    def keys(self, info: Info, order: dict[str, Any] | None) -> tuple[list[Key], bool]:
         """Give (sort value, row id) of everything that fits, in the order asked for, and whether it descends."""
         column = _ORDERS[order["field"]] if order else "i.number"
         descending = bool(order) and order is not None and order["direction"] == "DESC"
@@ -125,7 +124,7 @@ class Query:
         sql = f"SELECT {column}, i.id FROM issues i{join} WHERE {where} ORDER BY 1 {way}, i.id {way}"  # noqa: S608
         return [(row[0], row[1]) for row in context(info).tx.all(sql, *self.values)], descending
 
-    def connection(self, info: GraphQLResolveInfo, arguments: dict[str, Any]) -> Connection:
+    def connection(self, info: Info, arguments: dict[str, Any]) -> Connection:
         """Give the page that the field's arguments ask for."""
         keys, descending = self.keys(info, arguments.get("orderBy"))
         kind = self.kind
@@ -140,57 +139,57 @@ attribute("Issue.closedAt", "PullRequest.closedAt", of="closed_at")
 
 
 @field("Issue.id", "PullRequest.id")
-def ident(node: Node, _info: GraphQLResolveInfo) -> str:
+def ident(node: Node, _info: Info) -> str:
     """Give the node id."""
     return source.encode(node.type, node.row["id"])
 
 
 @field("Issue.state")
-def state(node: Node, _info: GraphQLResolveInfo) -> str:
+def state(node: Node, _info: Info) -> str:
     """Give OPEN or CLOSED."""
     return str(node.row["state"]).upper()
 
 
 @field("Issue.stateReason")
-def state_reason(node: Node, _info: GraphQLResolveInfo, enableDuplicate: bool = False) -> str | None:  # noqa: ARG001, N803
+def state_reason(node: Node, _info: Info, enableDuplicate: bool = False) -> str | None:  # noqa: ARG001, N803
     """Give why it stands as it does."""
     reason = node.row["state_reason"]
     return reason.upper() if reason else None
 
 
 @field("Issue.closed", "PullRequest.closed")
-def closed(node: Node, _info: GraphQLResolveInfo) -> bool:
+def closed(node: Node, _info: Info) -> bool:
     """Whether it is closed (merged counts)."""
     return bool(node.row["state"] == "closed")
 
 
 @field("Issue.locked", "PullRequest.locked")
-def locked(node: Node, _info: GraphQLResolveInfo) -> bool:
+def locked(node: Node, _info: Info) -> bool:
     """Whether the conversation is locked."""
     return bool(node.row["locked"])
 
 
 @field(*(f"{kind}.repository" for kind in (*BOTH, "Label", "Milestone", "IssueComment")))
-def repository(node: Node, info: GraphQLResolveInfo) -> Node:
+def repository(node: Node, info: Info) -> Node:
     """Give the repository."""
     return source.repository(context(info), node.row["repo_id"])
 
 
 @field("Issue.resourcePath", "PullRequest.resourcePath")
-def path(node: Node, info: GraphQLResolveInfo) -> str:
+def path(node: Node, info: Info) -> str:
     """Give the path of its page."""
     word = "pull" if node.type == "PullRequest" else "issues"
     return f"{source.repo_path(context(info), node.row['repo_id'])}/{word}/{node.row['number']}"
 
 
 @field("Issue.url", "PullRequest.url", "PullRequest.permalink")
-def url(node: Node, info: GraphQLResolveInfo) -> str:
+def url(node: Node, info: Info) -> str:
     """Give the address of its page."""
     return source.html(context(info)) + path(node, info)
 
 
 @field("Issue.milestone", "PullRequest.milestone")
-def milestone(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def milestone(node: Node, info: Info) -> Node | None:
     """Give the milestone."""
 
     def read(siblings: list[Node]) -> dict[int, Node]:
@@ -205,7 +204,7 @@ def milestone(node: Node, info: GraphQLResolveInfo) -> Node | None:
 
 
 @field("Issue.labels", "PullRequest.labels")
-def labels(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def labels(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the labels."""
     sql = f"""SELECT il.issue_id, l.* FROM issue_labels il JOIN labels l ON l.id = il.label_id
               WHERE il.issue_id {_IN} ORDER BY il.issue_id, l.name"""
@@ -221,7 +220,7 @@ def ordered(found: list[Node], order: dict[str, Any] | None) -> list[Node]:
 
 
 @field("Issue.comments", "PullRequest.comments")
-def comments(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def comments(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the comments, oldest first; where only their number is wanted no text is read."""
     if not selects(info, "nodes", "edges", "pageInfo"):
         total = counted(node, info, "comments#", COMMENT_COUNT)
@@ -237,7 +236,7 @@ def comments(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connecti
 
 
 @field("Issue.closedByPullRequestsReferences")
-def closed_by(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def closed_by(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the PRs whose text says that they close this issue."""
     ids = source.closing_pulls(context(info), node.row["repo_id"]).get(node.row["number"], [])
     keys: list[Key] = [(each, each) for each in ids]
@@ -248,7 +247,7 @@ def closed_by(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connect
 field("IssueComment.id")(node_id("IssueComment"))
 
 
-def _parent(node: Node, info: GraphQLResolveInfo) -> Node:
+def _parent(node: Node, info: Info) -> Node:
     if node.extra is None:
         node.extra = either(info, [node.row["issue_id"]])[0]
     parent: Node = node.extra
@@ -256,53 +255,54 @@ def _parent(node: Node, info: GraphQLResolveInfo) -> Node:
 
 
 @field("IssueComment.issue")
-def comment_issue(node: Node, info: GraphQLResolveInfo) -> Node:
+def comment_issue(node: Node, info: Info) -> Node:
     """Give the issue; for a PR's comment it is the PR seen as an issue."""
     parent = _parent(node, info)
     return parent if parent.type == "Issue" else load(info, "Issue", [parent.row["id"]])[0]
 
 
 @field("IssueComment.pullRequest")
-def comment_pull(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def comment_pull(node: Node, info: Info) -> Node | None:
     """Give the PR, or None for an issue's comment."""
     parent = _parent(node, info)
     return parent if parent.type == "PullRequest" else None
 
 
 @field("IssueComment.resourcePath")
-def comment_path(node: Node, info: GraphQLResolveInfo) -> str:
+def comment_path(node: Node, info: Info) -> str:
     """Give the path of the comment on its page."""
     return f"{path(_parent(node, info), info)}#issuecomment-{node.row['id']}"
 
 
 @field("IssueComment.url")
-def comment_url(node: Node, info: GraphQLResolveInfo) -> str:
+def comment_url(node: Node, info: Info) -> str:
     """Give the address of the comment."""
     return source.html(context(info)) + comment_path(node, info)
 
 
 # --- labels ---
 for _name, _column in {
-    "name": "name", "color": "color", "description": "description", "createdAt": "created_at", "updatedAt": "updated_at",
+    "name": "name", "color": "color", "description": "description", "createdAt": "created_at",
+    "updatedAt": "updated_at",
 }.items():  # fmt: skip
     attribute(f"Label.{_name}", of=_column)
 field("Label.id")(node_id("Label"))
 
 
 @field("Label.isDefault")
-def label_default(node: Node, _info: GraphQLResolveInfo) -> bool:
+def label_default(node: Node, _info: Info) -> bool:
     """Whether it came with the repository."""
     return bool(node.row["is_default"])
 
 
 @field("Label.resourcePath")
-def label_path(node: Node, info: GraphQLResolveInfo) -> str:
+def label_path(node: Node, info: Info) -> str:
     """Give the path of the label's page."""
     return f"{source.repo_path(context(info), node.row['repo_id'])}/labels/{source.quoted(node.row['name'])}"
 
 
 @field("Label.url")
-def label_url(node: Node, info: GraphQLResolveInfo) -> str:
+def label_url(node: Node, info: Info) -> str:
     """Give the address of the label's page."""
     return source.html(context(info)) + label_path(node, info)
 
@@ -319,24 +319,24 @@ field("Milestone.closed")(closed)
 
 
 @field("Milestone.creator")
-def milestone_creator(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def milestone_creator(node: Node, info: Info) -> Node | None:
     """Give who made it."""
     return user(node, info, "creator_id")
 
 
 @field("Milestone.resourcePath")
-def milestone_path(node: Node, info: GraphQLResolveInfo) -> str:
+def milestone_path(node: Node, info: Info) -> str:
     """Give the path of the milestone's page."""
     return f"{source.repo_path(context(info), node.row['repo_id'])}/milestone/{node.row['number']}"
 
 
 @field("Milestone.url")
-def milestone_url(node: Node, info: GraphQLResolveInfo) -> str:
+def milestone_url(node: Node, info: Info) -> str:
     """Give the address of the milestone's page."""
     return source.html(context(info)) + milestone_path(node, info)
 
 
-def _tally(node: Node, info: GraphQLResolveInfo) -> dict[tuple[int, int, str], int]:
+def _tally(node: Node, info: Info) -> dict[tuple[int, int, str], int]:
     def read(siblings: list[Node]) -> dict[tuple[int, int, str], int]:
         sql = f"""SELECT milestone_id, is_pull, state, count(*) FROM issues WHERE milestone_id {_IN} GROUP BY 1, 2, 3"""
         rows = context(info).rows(sql, [each.row["id"] for each in siblings])
@@ -346,7 +346,7 @@ def _tally(node: Node, info: GraphQLResolveInfo) -> dict[tuple[int, int, str], i
 
 
 @field("Milestone.progressPercentage")
-def progress(node: Node, info: GraphQLResolveInfo) -> float:
+def progress(node: Node, info: Info) -> float:
     """Give how much of it is closed, issues and PRs, 0 to 100."""
     counts = _tally(node, info)
     done, left = (
@@ -356,7 +356,7 @@ def progress(node: Node, info: GraphQLResolveInfo) -> float:
 
 
 @field("Milestone.issues", "Milestone.pullRequests")
-def milestone_issues(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def milestone_issues(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the milestone's issues or PRs; where only a number is wanted, all milestones are counted at once."""
     pulls = info.field_name == "pullRequests"
     states = arguments.get("states")

@@ -9,9 +9,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from graphql import FieldNode, FragmentSpreadNode, GraphQLResolveInfo, InlineFragmentNode, SelectionSetNode
+from graphql import FieldNode, FragmentSpreadNode, InlineFragmentNode, SelectionSetNode
 
 from droveway.localforge.graphql.errors import Refusal
+from droveway.localforge.graphql.registry import Info
 
 T = TypeVar("T")
 LIMIT: Final = 100  # the most that GitHub gives in one page
@@ -88,8 +89,8 @@ def window(
     keys: Sequence[Key],
     *,
     descending: bool = False,
-    first: int | None = None,
-    last: int | None = None,
+    first: Any = None,
+    last: Any = None,
     after: str | None = None,
     before: str | None = None,
     unbounded: bool = False,
@@ -188,7 +189,7 @@ class Edge:
 
 
 def paged(
-    info: GraphQLResolveInfo,
+    info: Info,
     arguments: Mapping[str, Any],
     keys: Sequence[Key],
     load: Callable[[Sequence[Key]], list[Any]],
@@ -197,28 +198,26 @@ def paged(
     extra: Any = None,
 ) -> Connection:
     """Make the connection of a field from its arguments and the whole ordered list."""
+    asked = {word: arguments.get(word) for word in ("first", "last", "after", "before")}
     bounds = window(
-        info.field_name, keys, descending=descending, unbounded=not selects(info, "nodes", "edges"),
-        first=arguments.get("first"), last=arguments.get("last"), after=arguments.get("after"), before=arguments.get("before"),
-    )  # fmt: skip
+        info.field_name, keys, descending=descending, unbounded=not selects(info, "nodes", "edges"), **asked
+    )
     return Connection(keys, bounds, load, extra)
 
 
-def listed(
-    info: GraphQLResolveInfo, arguments: Mapping[str, Any], nodes: Sequence[Node], key: str = "id"
-) -> Connection:
+def listed(info: Info, arguments: Mapping[str, Any], nodes: Sequence[Node]) -> Connection:
     """Make a connection of nodes that are all here already, in their order."""
     keys: list[Key] = [(place, place) for place in range(len(nodes))]
     return paged(info, arguments, keys, lambda shown: [nodes[place] for place, _ in shown])
 
 
-def selects(info: GraphQLResolveInfo, *names: str) -> bool:
+def selects(info: Info, *names: str) -> bool:
     """Whether the query asks for any of these fields right below this one."""
     wanted = frozenset(names)
     return any(_selects(info, node.selection_set, wanted) for node in info.field_nodes)
 
 
-def _selects(info: GraphQLResolveInfo, selection: SelectionSetNode | None, names: frozenset[str]) -> bool:
+def _selects(info: Info, selection: SelectionSetNode | None, names: frozenset[str]) -> bool:
     for item in selection.selections if selection else ():
         if isinstance(item, FieldNode) and item.name.value in names:
             return True

@@ -1,17 +1,16 @@
 """Pull requests, their reviews and review threads."""
+# ruff: noqa: S608 (fragments of this module alone are put together; values are parameters)
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge.graphql import source
 from droveway.localforge.graphql.commits import commit_of, commits, refs, rollup
 from droveway.localforge.graphql.context import children, context, node_id, user
 from droveway.localforge.graphql.issues import load, path
-from droveway.localforge.graphql.pages import Connection, Key, Node, Page, listed, one, paged, selects, shared
-from droveway.localforge.graphql.registry import attribute, field
+from droveway.localforge.graphql.pages import Connection, Key, Node, Page, listed, one, paged, selects
+from droveway.localforge.graphql.registry import Info, attribute, field
 
 _IN: Final = "IN (SELECT value FROM json_each(?))"
 
@@ -23,109 +22,109 @@ for _name, _column in {
 
 
 @field("PullRequest.state")
-def state(node: Node, _info: GraphQLResolveInfo) -> str:
+def state(node: Node, _info: Info) -> str:
     """Give OPEN, CLOSED or MERGED."""
     return "MERGED" if node.row["merged"] else str(node.row["state"]).upper()
 
 
 @field("PullRequest.merged")
-def merged(node: Node, _info: GraphQLResolveInfo) -> bool:
+def merged(node: Node, _info: Info) -> bool:
     """Whether it is merged."""
     return bool(node.row["merged"])
 
 
 @field("PullRequest.isDraft")
-def draft(node: Node, _info: GraphQLResolveInfo) -> bool:
+def draft(node: Node, _info: Info) -> bool:
     """Whether it is a draft."""
     return bool(node.row["draft"])
 
 
 @field("PullRequest.maintainerCanModify")
-def modifiable(node: Node, _info: GraphQLResolveInfo) -> bool:
+def modifiable(node: Node, _info: Info) -> bool:
     """Whether maintainers may push to its head."""
     return bool(node.row["maintainer_can_modify"])
 
 
 @field("PullRequest.isCrossRepository")
-def cross(node: Node, _info: GraphQLResolveInfo) -> bool:
+def cross(node: Node, _info: Info) -> bool:
     """Whether the head is in another repository."""
     return bool(node.row["head_repo_id"] != node.row["repo_id"])
 
 
 @field("PullRequest.mergedBy")
-def merged_by(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def merged_by(node: Node, info: Info) -> Node | None:
     """Give who merged it."""
     return user(node, info, "merged_by_id")
 
 
 @field("PullRequest.headRepository")
-def head_repository(node: Node, info: GraphQLResolveInfo) -> Node:
+def head_repository(node: Node, info: Info) -> Node:
     """Give the head's repository."""
     return source.repository(context(info), node.row["head_repo_id"])
 
 
 @field("PullRequest.baseRepository")
-def base_repository(node: Node, info: GraphQLResolveInfo) -> Node:
+def base_repository(node: Node, info: Info) -> Node:
     """Give the base's repository."""
     return source.repository(context(info), node.row["repo_id"])
 
 
 @field("PullRequest.headRepositoryOwner")
-def head_owner(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def head_owner(node: Node, info: Info) -> Node | None:
     """Give the owner of the head's repository."""
     return user(source.repository(context(info), node.row["head_repo_id"]), info, "owner_id")
 
 
 @field("PullRequest.headRef")
-def head_ref(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def head_ref(node: Node, info: Info) -> Node | None:
     """Give the head branch, or None where it was deleted."""
     return _branch(info, node.row["head_repo_id"], node.row["head_ref"])
 
 
 @field("PullRequest.baseRef")
-def base_ref(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def base_ref(node: Node, info: Info) -> Node | None:
     """Give the base branch, or None where it was deleted."""
     return _branch(info, node.row["repo_id"], node.row["base_ref"])
 
 
-def _branch(info: GraphQLResolveInfo, repo_id: int, name: str) -> Node | None:
+def _branch(info: Info, repo_id: int, name: str) -> Node | None:
     whole = f"refs/heads/{name}"
     sha = source.refs(context(info), repo_id).get(whole)
     return refs(repo_id, [(whole, sha)], "refs/heads/")[0] if sha else None
 
 
 @field("PullRequest.mergeCommit")
-def merge_commit(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def merge_commit(node: Node, _info: Info) -> Node | None:
     """Give the commit that the merge put on the base."""
     return commit_of(node, node.row["merge_sha"], node.row["repo_id"], "merge", "merge_sha")
 
 
 @field("PullRequest.mergeable")
-def mergeable(node: Node, info: GraphQLResolveInfo) -> str:
+def mergeable(node: Node, info: Info) -> str:
     """Give MERGEABLE, CONFLICTING or UNKNOWN, which it is until it was computed (FRG-025)."""
     return source.mergeability(context(info), node.row).mergeable
 
 
 @field("PullRequest.mergeStateStatus")
-def merge_state(node: Node, info: GraphQLResolveInfo) -> str:
+def merge_state(node: Node, info: Info) -> str:
     """Give what stands between the PR and its merge."""
     return source.mergeability(context(info), node.row).state
 
 
 @field("PullRequest.potentialMergeCommit")
-def potential(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def potential(node: Node, info: Info) -> Node | None:
     """Give the test merge."""
     sha = source.mergeability(context(info), node.row).test_sha
     return commits(node.row["repo_id"], [sha])[0] if sha else None
 
 
 @field("PullRequest.checksResourcePath")
-def checks_path(node: Node, info: GraphQLResolveInfo) -> str:
+def checks_path(node: Node, info: Info) -> str:
     """Give the path of the checks' page."""
     return f"{path(node, info)}/checks"
 
 
-def head(node: Node, info: GraphQLResolveInfo) -> Node:
+def head(node: Node) -> Node:
     """Give the head commit, on one page with those of the PR's siblings."""
     found = commit_of(node, node.row["head_sha"], node.row["repo_id"], "heads", "head_sha")
     assert found is not None
@@ -133,19 +132,19 @@ def head(node: Node, info: GraphQLResolveInfo) -> Node:
 
 
 @field("PullRequest.statusCheckRollup")
-def pull_rollup(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def pull_rollup(node: Node, info: Info) -> Node | None:
     """Give the head's roll-up."""
-    return rollup(head(node, info), info)
+    return rollup(head(node), info)
 
 
 @field("PullRequest.commits")
-def pull_commits(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def pull_commits(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the PR's commits, oldest first; the last one is the head, for which git is not asked."""
 
     def show(shas: list[str]) -> list[Node]:
         known = shas if len(shas) > 1 else []
         others = {each.row["sha"]: each for each in commits(node.row["repo_id"], known)}
-        return [_pull_commit(node, others.get(sha) or head(node, info)) for sha in shas]
+        return [_pull_commit(node, others.get(sha) or head(node)) for sha in shas]
 
     last_only = arguments.get("last") == 1 and not arguments.keys() & {"first", "after", "before"}
     if last_only and not selects(info, "totalCount", "edges", "pageInfo"):
@@ -160,39 +159,39 @@ def _pull_commit(node: Node, commit: Node) -> Node:
 
 
 @field("PullRequestCommit.commit")
-def commit_commit(node: Node, _info: GraphQLResolveInfo) -> Node:
+def commit_commit(node: Node, _info: Info) -> Node:
     """Give the commit."""
     found: Node = node.row["commit"]
     return found
 
 
 @field("PullRequestCommit.pullRequest")
-def commit_pull(node: Node, _info: GraphQLResolveInfo) -> Node:
+def commit_pull(node: Node, _info: Info) -> Node:
     """Give the PR."""
     found: Node = node.row["pull"]
     return found
 
 
 @field("PullRequestCommit.id")
-def commit_id(node: Node, _info: GraphQLResolveInfo) -> str:
+def commit_id(node: Node, _info: Info) -> str:
     """Give an id of the pair."""
     return source.opaque("PURC", node.row["pull"].row["id"], node.row["commit"].row["sha"])
 
 
 @field("PullRequestCommit.resourcePath")
-def commit_path(node: Node, info: GraphQLResolveInfo) -> str:
+def commit_path(node: Node, info: Info) -> str:
     """Give the path of the commit's page in the PR."""
     return f"{path(node.row['pull'], info)}/commits/{node.row['commit'].row['sha']}"
 
 
 @field("PullRequestCommit.url")
-def commit_url(node: Node, info: GraphQLResolveInfo) -> str:
+def commit_url(node: Node, info: Info) -> str:
     """Give the address of the commit's page in the PR."""
     return source.html(context(info)) + commit_path(node, info)
 
 
 @field("PullRequest.files")
-def files(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def files(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the changed files, by path."""
     found = source.changes(context(info), node.row)
     keys: list[Key] = [(place, place) for place in range(len(found))]
@@ -200,19 +199,19 @@ def files(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
 
 
 @field("PullRequest.additions", "PullRequest.deletions")
-def lines(node: Node, info: GraphQLResolveInfo) -> int:
+def lines(node: Node, info: Info) -> int:
     """Count the lines added or deleted."""
     return sum(each[info.field_name] for each in source.changes(context(info), node.row))
 
 
 @field("PullRequest.changedFiles")
-def changed_files(node: Node, info: GraphQLResolveInfo) -> int:
+def changed_files(node: Node, info: Info) -> int:
     """Count the changed files."""
     return len(source.changes(context(info), node.row))
 
 
 @field("PullRequest.closingIssuesReferences")
-def closes(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def closes(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the issues that the PR's text says it closes."""
     numbers = source.closed_issues(context(info), node.row)
     keys: list[Key] = [(each, each) for each in numbers]
@@ -220,7 +219,7 @@ def closes(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection
 
 
 @field("PullRequest.reviewRequests")
-def review_requests(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def review_requests(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give who was asked to review and has not yet."""
     sql = (
         f"""SELECT r.*, r.user_id AS id FROM review_requests r WHERE r.issue_id {_IN} ORDER BY r.issue_id, r.user_id"""
@@ -232,32 +231,32 @@ def review_requests(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> C
 
 
 @field("ReviewRequest.requestedReviewer")
-def requested(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def requested(node: Node, info: Info) -> Node | None:
     """Give the person."""
     return user(node, info, "user_id")
 
 
 @field("ReviewRequest.id")
-def request_id(node: Node, _info: GraphQLResolveInfo) -> str:
+def request_id(node: Node, _info: Info) -> str:
     """Give an id of the pair."""
     return source.opaque("RR", node.row["issue_id"], node.row["user_id"])
 
 
 @field("ReviewRequest.databaseId")
-def request_database_id(_node: Node, _info: GraphQLResolveInfo) -> None:
+def request_database_id(_node: Node, _info: Info) -> None:
     """Give none: the row has no number of its own."""
     return
 
 
 @field("ReviewRequest.pullRequest")
-def request_pull(node: Node, _info: GraphQLResolveInfo) -> Node:
+def request_pull(node: Node, _info: Info) -> Node:
     """Give the PR."""
     found: Node = node.extra
     return found
 
 
 # --- reviews ---
-def reviews_of(node: Node, info: GraphQLResolveInfo) -> list[Node]:
+def reviews_of(node: Node, info: Info) -> list[Node]:
     """Give the reviews that who asks may see: a pending one is its author's alone."""
     sql = f"SELECT * FROM reviews WHERE issue_id {_IN} ORDER BY id"
     found = children(node, info, "reviews", "PullRequestReview", sql)
@@ -269,7 +268,7 @@ def reviews_of(node: Node, info: GraphQLResolveInfo) -> list[Node]:
 
 @field("PullRequest.reviews")
 def reviews(
-    node: Node, info: GraphQLResolveInfo, states: list[str] | None = None, author: str | None = None, **arguments: Any
+    node: Node, info: Info, states: list[str] | None = None, author: str | None = None, **arguments: Any
 ) -> Connection:
     """Give the reviews, oldest first."""
     found = reviews_of(node, info)
@@ -281,12 +280,12 @@ def reviews(
     return listed(info, arguments, found)
 
 
-def _login(node: Node, info: GraphQLResolveInfo) -> str:
+def _login(node: Node, info: Info) -> str:
     who = user(node, info, "author_id")
     return who.row["login"].lower() if who else ""
 
 
-def latest(node: Node, info: GraphQLResolveInfo, *, opinions: bool) -> list[Node]:
+def latest(node: Node, info: Info, *, opinions: bool) -> list[Node]:
     """Give each reviewer's newest review, in order of their coming; with ``opinions`` a comment replaces none."""
     newest: dict[int, Node] = {}
     for each in reviews_of(node, info):
@@ -298,7 +297,7 @@ def latest(node: Node, info: GraphQLResolveInfo, *, opinions: bool) -> list[Node
 
 
 @field("PullRequest.latestReviews")
-def latest_reviews(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def latest_reviews(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give each reviewer's newest review; who was asked again is left out."""
     sql = f"SELECT r.*, r.user_id AS id FROM review_requests r WHERE r.issue_id {_IN} ORDER BY r.issue_id, r.user_id"
     asked = {each.row["user_id"] for each in children(node, info, "requests", "ReviewRequest", sql)}
@@ -307,7 +306,7 @@ def latest_reviews(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Co
 
 
 @field("PullRequest.latestOpinionatedReviews")
-def latest_opinions(node: Node, info: GraphQLResolveInfo, writersOnly: bool = False, **arguments: Any) -> Connection:  # noqa: N803
+def latest_opinions(node: Node, info: Info, writersOnly: bool = False, **arguments: Any) -> Connection:  # noqa: N803
     """Give each reviewer's newest review that is no mere comment."""
     found = latest(node, info, opinions=True)
     if writersOnly:
@@ -316,7 +315,7 @@ def latest_opinions(node: Node, info: GraphQLResolveInfo, writersOnly: bool = Fa
 
 
 @field("PullRequest.reviewDecision")
-def decision(node: Node, info: GraphQLResolveInfo) -> str | None:
+def decision(node: Node, info: Info) -> str | None:
     """Give the reviews' verdict, None where none is required and none was given."""
     there = context(info)
     repo_id = node.row["repo_id"]
@@ -336,7 +335,7 @@ def decision(node: Node, info: GraphQLResolveInfo) -> str | None:
 
 
 @field("PullRequest.totalCommentsCount")
-def all_comments(node: Node, info: GraphQLResolveInfo) -> int:
+def all_comments(node: Node, info: Info) -> int:
     """Count comments, reviews with a text, and review comments."""
     sql = """SELECT (SELECT count(*) FROM comments WHERE issue_id = ?1)
              + (SELECT count(*) FROM reviews WHERE issue_id = ?1 AND body <> '' AND state <> 'PENDING')
@@ -350,7 +349,7 @@ for _kind in ("PullRequestReview", "PullRequestReviewThread", "PullRequestReview
     field(f"{_kind}.id")(node_id(_kind))
 
 
-def pull_of(node: Node, info: GraphQLResolveInfo) -> Node:
+def pull_of(node: Node, info: Info) -> Node:
     """Give the PR of a review, a thread or a review comment."""
     if node.extra is None:
         node.extra = load(info, "PullRequest", [node.row["issue_id"]])[0]
@@ -364,25 +363,25 @@ field(
 
 
 @field("PullRequestReview.repository", "PullRequestReviewThread.repository", "PullRequestReviewComment.repository")
-def review_repository(node: Node, info: GraphQLResolveInfo) -> Node:
+def review_repository(node: Node, info: Info) -> Node:
     """Give the repository."""
     return source.repository(context(info), source.repo_id(node, info))
 
 
 @field("PullRequestReview.commit", "PullRequestReviewComment.commit")
-def review_commit(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def review_commit(node: Node, info: Info) -> Node | None:
     """Give the commit that was looked at."""
     return commit_of(node, node.row["commit_sha"], source.repo_id(node, info), "commits", "commit_sha")
 
 
 @field("PullRequestReview.resourcePath")
-def review_path(node: Node, info: GraphQLResolveInfo) -> str:
+def review_path(node: Node, info: Info) -> str:
     """Give the path of the review on the PR's page."""
     return f"{path(pull_of(node, info), info)}#pullrequestreview-{node.row['id']}"
 
 
 @field("PullRequestReview.url")
-def review_url(node: Node, info: GraphQLResolveInfo) -> str:
+def review_url(node: Node, info: Info) -> str:
     """Give the address of the review."""
     return source.html(context(info)) + review_path(node, info)
 
@@ -392,7 +391,7 @@ _COMMENTS: Final = """SELECT c.*, t.path, t.line, t.start_line, t.original_line,
                       JOIN reviews r ON r.id = c.review_id"""
 
 
-def review_comments(info: GraphQLResolveInfo, where: str, *values: Any) -> list[Node]:
+def review_comments(info: Info, where: str, *values: Any) -> list[Node]:
     """Read review comments with what their threads know."""
     page = Page()
     rows = context(info).tx.all(f"{_COMMENTS} WHERE {where} ORDER BY c.id", *values)
@@ -400,7 +399,7 @@ def review_comments(info: GraphQLResolveInfo, where: str, *values: Any) -> list[
 
 
 @field("PullRequestReview.comments")
-def comments_of_review(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def comments_of_review(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the review's comments."""
     sql = f"{_COMMENTS} WHERE c.review_id {_IN} ORDER BY c.id"
     found = children(node, info, "comments", "PullRequestReviewComment", sql, parent="review_id")
@@ -415,14 +414,14 @@ def _of(found: list[Node], pull: Node | None) -> list[Node]:
 
 # --- threads ---
 @field("PullRequest.reviewThreads")
-def threads(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def threads(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the review threads, oldest first."""
     sql = f"SELECT * FROM threads WHERE issue_id {_IN} ORDER BY id"
     return listed(info, arguments, _of(children(node, info, "threads", "PullRequestReviewThread", sql), node))
 
 
 @field("PullRequestReviewThread.comments")
-def comments_of_thread(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def comments_of_thread(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the thread's comments."""
     sql = f"{_COMMENTS} WHERE c.thread_id {_IN} ORDER BY c.id"
     found = children(node, info, "comments", "PullRequestReviewComment", sql, parent="thread_id")
@@ -437,44 +436,44 @@ for _name, _column in {
 
 
 @field("PullRequestReviewThread.isResolved", "PullRequestReviewThread.viewerCanUnresolve")
-def resolved(node: Node, _info: GraphQLResolveInfo) -> bool:
+def resolved(node: Node, _info: Info) -> bool:
     """Whether it is resolved."""
     return bool(node.row["resolved"])
 
 
 @field("PullRequestReviewThread.viewerCanResolve")
-def resolvable(node: Node, _info: GraphQLResolveInfo) -> bool:
+def resolvable(node: Node, _info: Info) -> bool:
     """Whether there is something to resolve."""
     return not node.row["resolved"]
 
 
 @field("PullRequestReviewThread.isCollapsed")
-def collapsed(node: Node, _info: GraphQLResolveInfo) -> bool:
+def collapsed(node: Node, _info: Info) -> bool:
     """Whether a page would fold it."""
     return bool(node.row["resolved"] or node.row["outdated"])
 
 
 @field("PullRequestReviewThread.isOutdated", "PullRequestReviewComment.outdated")
-def outdated(node: Node, _info: GraphQLResolveInfo) -> bool:
+def outdated(node: Node, _info: Info) -> bool:
     """Whether its line is gone from the diff."""
     return bool(node.row["outdated"])
 
 
 @field("PullRequestReviewThread.viewerCanReply")
-def may_reply(node: Node, info: GraphQLResolveInfo) -> bool:
+def may_reply(node: Node, info: Info) -> bool:
     """Whether who asks may answer: whoever may read may."""
     return not pull_of(node, info).row["locked"]
 
 
 @field("PullRequestReviewThread.resolvedBy")
-def resolved_by(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def resolved_by(node: Node, info: Info) -> Node | None:
     """Give who resolved it; the type holds users alone."""
     who = user(node, info, "resolved_by_id")
     return who if who and who.type == "User" else None
 
 
 @field("PullRequestReviewThread.subjectType")
-def subject_type(node: Node, _info: GraphQLResolveInfo) -> str:
+def subject_type(node: Node, _info: Info) -> str:
     """Give LINE or FILE."""
     return str(node.row["subject_type"]).upper()
 
@@ -486,25 +485,25 @@ for _name, _column in {
 
 
 @field("PullRequestReviewComment.state")
-def comment_state(node: Node, _info: GraphQLResolveInfo) -> str:
+def comment_state(node: Node, _info: Info) -> str:
     """Give PENDING or SUBMITTED."""
     return "PENDING" if node.row["review_state"] == "PENDING" else "SUBMITTED"
 
 
 @field("PullRequestReviewComment.originalCommit")
-def original_commit(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def original_commit(node: Node, info: Info) -> Node | None:
     """Give the commit on which the thread began."""
     return commit_of(node, node.row["original_sha"], source.repo_id(node, info), "originals", "original_sha")
 
 
 @field("PullRequestReviewComment.pullRequestReview")
-def comment_review(node: Node, info: GraphQLResolveInfo) -> Node:
+def comment_review(node: Node, info: Info) -> Node:
     """Give the review that the comment came with."""
     return Node("PullRequestReview", context(info).tx.get("reviews", node.row["review_id"]), Page(), node.extra)
 
 
 @field("PullRequestReviewComment.replyTo")
-def reply_to(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def reply_to(node: Node, info: Info) -> Node | None:
     """Give the comment that it answers."""
     first = node.row["in_reply_to_id"]
     found = review_comments(info, "c.id = ?", first) if first else []
@@ -512,12 +511,12 @@ def reply_to(node: Node, info: GraphQLResolveInfo) -> Node | None:
 
 
 @field("PullRequestReviewComment.resourcePath")
-def review_comment_path(node: Node, info: GraphQLResolveInfo) -> str:
+def review_comment_path(node: Node, info: Info) -> str:
     """Give the path of the comment on the PR's page."""
     return f"{path(pull_of(node, info), info)}#discussion_r{node.row['id']}"
 
 
 @field("PullRequestReviewComment.url")
-def review_comment_url(node: Node, info: GraphQLResolveInfo) -> str:
+def review_comment_url(node: Node, info: Info) -> str:
     """Give the address of the comment."""
     return source.html(context(info)) + review_comment_path(node, info)

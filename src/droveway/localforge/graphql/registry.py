@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
+from graphql import GraphQLResolveInfo
+
+Info: TypeAlias = GraphQLResolveInfo[Any]
 Resolver = Callable[..., Any]
 F = TypeVar("F", bound=Resolver)
 

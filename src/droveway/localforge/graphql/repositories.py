@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge.graphql import source
 from droveway.localforge.graphql.commits import refs as ref_nodes
-from droveway.localforge.graphql.context import context, node_id, user
+from droveway.localforge.graphql.context import Context, context, node_id, user
 from droveway.localforge.graphql.errors import not_found
 from droveway.localforge.graphql.issues import Query, load, ordered
 from droveway.localforge.graphql.pages import Connection, Key, Node, listed, one, page_of, paged
-from droveway.localforge.graphql.registry import attribute, field
+from droveway.localforge.graphql.registry import Info, attribute, field
 
 for _name, _column in {
     "name": "name", "databaseId": "id", "description": "description", "createdAt": "created_at",
@@ -30,73 +28,73 @@ field("Repository.id")(node_id("Repository"))
 
 
 @field("Repository.nameWithOwner")
-def full_name(node: Node, info: GraphQLResolveInfo) -> str:
+def full_name(node: Node, info: Info) -> str:
     """Give ``owner/name``."""
     return source.repo_path(context(info), node.row["id"])[1:]
 
 
 @field("Repository.resourcePath")
-def path(node: Node, info: GraphQLResolveInfo) -> str:
+def path(node: Node, info: Info) -> str:
     """Give ``/owner/name``."""
     return source.repo_path(context(info), node.row["id"])
 
 
 @field("Repository.url")
-def url(node: Node, info: GraphQLResolveInfo) -> str:
+def url(node: Node, info: Info) -> str:
     """Give the address of its page, below which ``.git`` is served."""
     return source.html(context(info)) + path(node, info)
 
 
 @field("Repository.sshUrl")
-def ssh_url(node: Node, info: GraphQLResolveInfo) -> str:
+def ssh_url(node: Node, info: Info) -> str:
     """Give the address for git; there is no ssh here, so it is the same place over HTTP."""
     return f"{url(node, info)}.git"
 
 
 @field("Repository.openGraphImageUrl")
-def image(node: Node, info: GraphQLResolveInfo) -> str:
+def image(node: Node, info: Info) -> str:
     """Give an address of a picture (there is none behind it)."""
     return f"{url(node, info)}/opengraph"
 
 
 @field("Repository.owner")
-def owner(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def owner(node: Node, info: Info) -> Node | None:
     """Give the owner."""
     return user(node, info, "owner_id")
 
 
 @field("Repository.visibility")
-def visibility(node: Node, _info: GraphQLResolveInfo) -> str:
+def visibility(node: Node, _info: Info) -> str:
     """Give PUBLIC or PRIVATE."""
     return "PRIVATE" if node.row["private"] else "PUBLIC"
 
 
 @field("Repository.isEmpty")
-def empty(node: Node, info: GraphQLResolveInfo) -> bool:
+def empty(node: Node, info: Info) -> bool:
     """Whether no branch was ever pushed."""
     return not any(name.startswith("refs/heads/") for name in source.refs(context(info), node.row["id"]))
 
 
 @field("Repository.hasIssuesEnabled")
-def has_issues(_node: Node, _info: GraphQLResolveInfo) -> bool:
+def has_issues(_node: Node, _info: Info) -> bool:
     """Give yes: each repository has issues."""
     return True
 
 
 @field("Repository.viewerPermission")
-def viewer_permission(node: Node, info: GraphQLResolveInfo) -> str | None:
+def viewer_permission(node: Node, info: Info) -> str | None:
     """Give what who asks may do."""
     return source.permission(context(info), node.row["id"])
 
 
 @field("Repository.viewerCanAdminister")
-def viewer_admin(node: Node, info: GraphQLResolveInfo) -> bool:
+def viewer_admin(node: Node, info: Info) -> bool:
     """Whether who asks is an admin."""
     return viewer_permission(node, info) == "ADMIN"
 
 
 @field("Repository.viewerDefaultMergeMethod")
-def merge_method(node: Node, _info: GraphQLResolveInfo) -> str:
+def merge_method(node: Node, _info: Info) -> str:
     """Give the first method that is allowed."""
     for word in ("merge_commit", "squash_merge", "rebase_merge"):
         if node.row[f"allow_{word}"]:
@@ -106,18 +104,18 @@ def merge_method(node: Node, _info: GraphQLResolveInfo) -> str:
 
 # --- refs ---
 @field("Repository.defaultBranchRef")
-def default_branch(node: Node, info: GraphQLResolveInfo) -> Node | None:
+def default_branch(node: Node, info: Info) -> Node | None:
     """Give the default branch, or None while nothing was pushed."""
     return _ref(node, info, f"refs/heads/{node.row['default_branch']}", "refs/heads/")
 
 
-def _ref(node: Node, info: GraphQLResolveInfo, whole: str, prefix: str) -> Node | None:
+def _ref(node: Node, info: Info, whole: str, prefix: str) -> Node | None:
     sha = source.refs(context(info), node.row["id"]).get(whole)
     return ref_nodes(node.row["id"], [(whole, sha)], prefix)[0] if sha else None
 
 
 @field("Repository.ref")
-def ref(node: Node, info: GraphQLResolveInfo, qualifiedName: str) -> Node | None:  # noqa: N803
+def ref(node: Node, info: Info, qualifiedName: str) -> Node | None:  # noqa: N803
     """Give a ref by its whole or its short name."""
     for prefix in ("", "refs/", "refs/heads/", "refs/tags/"):
         whole = prefix + qualifiedName
@@ -131,7 +129,7 @@ def ref(node: Node, info: GraphQLResolveInfo, qualifiedName: str) -> Node | None
 @field("Repository.refs")
 def refs(
     node: Node,
-    info: GraphQLResolveInfo,
+    info: Info,
     refPrefix: str,  # noqa: N803
     query: str | None = None,
     direction: str | None = None,
@@ -148,16 +146,15 @@ def refs(
         names.reverse()
     keys: list[Key] = [(name, 0) for name in names]
     repo_id = node.row["id"]
-    return paged(
-        info, arguments, keys, lambda shown: ref_nodes(repo_id, [(str(name), every[str(name)]) for name, _ in shown], refPrefix),
-        descending=down,
-    )  # fmt: skip
+
+    def show(shown: Sequence[Key]) -> list[Node]:
+        return ref_nodes(repo_id, [(name, every[name]) for name, _ in shown], refPrefix)
+
+    return paged(info, arguments, keys, show, descending=down)
 
 
 @field("Repository.object")
-def git_object(
-    node: Node, info: GraphQLResolveInfo, expression: str | None = None, oid: str | None = None
-) -> Node | None:
+def git_object(node: Node, info: Info, expression: str | None = None, oid: str | None = None) -> Node | None:
     """Give a git object by its SHA or by an expression such as ``main:README.md``."""
     repo = source.git(context(info), node.row["id"])
     wanted = oid or expression or ""
@@ -174,26 +171,26 @@ _TEXT_LIMIT: Final = 1_000_000
 
 
 @field("Blob.text")
-def blob_text(node: Node, info: GraphQLResolveInfo) -> str | None:
+def blob_text(node: Node, info: Info) -> str | None:
     """Give the text, None for a binary file."""
     raw = source.blob(context(info), node.row["repo_id"], node.row["sha"])
     return None if b"\0" in raw else raw[:_TEXT_LIMIT].decode("utf-8", "replace")
 
 
 @field("Blob.isBinary")
-def blob_binary(node: Node, info: GraphQLResolveInfo) -> bool:
+def blob_binary(node: Node, info: Info) -> bool:
     """Whether it holds a zero byte."""
     return b"\0" in source.blob(context(info), node.row["repo_id"], node.row["sha"])
 
 
 @field("Blob.byteSize")
-def blob_size(node: Node, info: GraphQLResolveInfo) -> int:
+def blob_size(node: Node, info: Info) -> int:
     """Give the size."""
     return len(source.blob(context(info), node.row["repo_id"], node.row["sha"]))
 
 
 @field("Blob.isTruncated")
-def blob_cut(node: Node, info: GraphQLResolveInfo) -> bool:
+def blob_cut(node: Node, info: Info) -> bool:
     """Whether the text is longer than what is given."""
     return blob_size(node, info) > _TEXT_LIMIT
 
@@ -202,7 +199,7 @@ def blob_cut(node: Node, info: GraphQLResolveInfo) -> bool:
 @field("Repository.issues", "Repository.pullRequests")
 def issues(
     node: Node,
-    info: GraphQLResolveInfo,
+    info: Info,
     states: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
     filterBy: dict[str, Any] | None = None,  # noqa: N803
@@ -223,7 +220,7 @@ def issues(
     return query.connection(info, arguments)
 
 
-def _numbered(node: Node, info: GraphQLResolveInfo, number: int, kind: str, words: str) -> Node:
+def _numbered(node: Node, info: Info, number: int, kind: str, words: str) -> Node:
     is_pull = {"Issue": (0,), "PullRequest": (1,)}.get(kind, (0, 1))
     row = context(info).tx.one(
         "SELECT id, is_pull FROM issues WHERE repo_id = ? AND number = ?", node.row["id"], number
@@ -234,25 +231,25 @@ def _numbered(node: Node, info: GraphQLResolveInfo, number: int, kind: str, word
 
 
 @field("Repository.issue")
-def issue(node: Node, info: GraphQLResolveInfo, number: int) -> Node:
+def issue(node: Node, info: Info, number: int) -> Node:
     """Give one issue."""
     return _numbered(node, info, number, "Issue", "an Issue")
 
 
 @field("Repository.pullRequest")
-def pull(node: Node, info: GraphQLResolveInfo, number: int) -> Node:
+def pull(node: Node, info: Info, number: int) -> Node:
     """Give one PR."""
     return _numbered(node, info, number, "PullRequest", "a PullRequest")
 
 
 @field("Repository.issueOrPullRequest")
-def issue_or_pull(node: Node, info: GraphQLResolveInfo, number: int) -> Node:
+def issue_or_pull(node: Node, info: Info, number: int) -> Node:
     """Give what has this number."""
     return _numbered(node, info, number, "", "an issue or pull request")
 
 
 @field("Repository.label")
-def label(node: Node, info: GraphQLResolveInfo, name: str) -> Node | None:
+def label(node: Node, info: Info, name: str) -> Node | None:
     """Give a label by its name, in any case of letters."""
     row = context(info).tx.one("SELECT * FROM labels WHERE repo_id = ? AND name = ?", node.row["id"], name)
     return one("Label", row) if row else None
@@ -261,7 +258,7 @@ def label(node: Node, info: GraphQLResolveInfo, name: str) -> Node | None:
 @field("Repository.labels")
 def labels(
     node: Node,
-    info: GraphQLResolveInfo,
+    info: Info,
     query: str | None = None,
     orderBy: dict[str, Any] | None = None,  # noqa: N803
     **arguments: Any,
@@ -274,7 +271,7 @@ def labels(
 
 
 @field("Repository.milestone")
-def milestone(node: Node, info: GraphQLResolveInfo, number: int) -> Node | None:
+def milestone(node: Node, info: Info, number: int) -> Node | None:
     """Give a milestone, or None."""
     row = context(info).tx.one("SELECT * FROM milestones WHERE repo_id = ? AND number = ?", node.row["id"], number)
     return one("Milestone", row) if row else None
@@ -288,7 +285,7 @@ _MILESTONE_ORDERS: Final = {
 @field("Repository.milestones")
 def milestones(
     node: Node,
-    info: GraphQLResolveInfo,
+    info: Info,
     states: Sequence[str] | None = None,
     query: str | None = None,
     orderBy: dict[str, Any] | None = None,  # noqa: N803
@@ -313,7 +310,7 @@ def milestones(
 
 
 # --- people ---
-def _people(node: Node, info: GraphQLResolveInfo, query: str | None) -> list[Node]:
+def _people(node: Node, info: Info, query: str | None) -> list[Node]:
     sql = """SELECT user_id AS id FROM roles WHERE repo_id = ?1 UNION SELECT ?2"""
     ids = [row["id"] for row in context(info).tx.all(sql, node.row["id"], node.row["owner_id"])]
     known = context(info).users(ids)
@@ -327,19 +324,21 @@ def _people(node: Node, info: GraphQLResolveInfo, query: str | None) -> list[Nod
 
 
 @field("Repository.assignableUsers")
-def assignable(node: Node, info: GraphQLResolveInfo, query: str | None = None, **arguments: Any) -> Connection:
+def assignable(node: Node, info: Info, query: str | None = None, **arguments: Any) -> Connection:
     """Give who may be assigned: the owner and those with a role."""
     return listed(info, arguments, _people(node, info, query))
 
 
 @field("Repository.mentionableUsers")
-def mentionable(node: Node, info: GraphQLResolveInfo, query: str | None = None, **arguments: Any) -> Connection:
+def mentionable(node: Node, info: Info, query: str | None = None, **arguments: Any) -> Connection:
     """Give who may be mentioned: the owner and those with a role."""
     return listed(info, arguments, _people(node, info, query))
 
 
 class _Collaborators(Connection):
     __slots__ = ("repo_id", "there")
+    repo_id: int
+    there: Context
 
     def edges(self) -> list[Any]:
         """Give the people with what they may do."""
@@ -357,7 +356,7 @@ class _Collaborators(Connection):
 @field("Repository.collaborators")
 def collaborators(
     node: Node,
-    info: GraphQLResolveInfo,
+    info: Info,
     query: str | None = None,
     affiliation: str | None = None,  # noqa: ARG001 (there are no organisations: all are direct)
     **arguments: Any,
@@ -377,7 +376,7 @@ for _name in ("cursor", "node", "permission"):
 
 # --- branch protection ---
 @field("Repository.branchProtectionRules")
-def rules(node: Node, info: GraphQLResolveInfo, **arguments: Any) -> Connection:
+def rules(node: Node, info: Info, **arguments: Any) -> Connection:
     """Give the protections."""
     rows = context(info).tx.all("SELECT * FROM protections WHERE repo_id = ? ORDER BY id", node.row["id"])
     return listed(info, arguments, page_of("BranchProtectionRule", rows))
@@ -388,26 +387,26 @@ attribute("BranchProtectionRule.databaseId", of="id")
 attribute("BranchProtectionRule.pattern", of="branch")
 attribute("BranchProtectionRule.requiredApprovingReviewCount", of="reviews")
 for _name, _column in {
-    "requiresStrictStatusChecks": "strict", "dismissesStaleReviews": "dismiss_stale", "isAdminEnforced": "enforce_admins",
-    "requiresConversationResolution": "conversations",
+    "requiresStrictStatusChecks": "strict", "dismissesStaleReviews": "dismiss_stale",
+    "isAdminEnforced": "enforce_admins", "requiresConversationResolution": "conversations",
 }.items():  # fmt: skip
     field(f"BranchProtectionRule.{_name}")(lambda node, _info, column=_column: bool(node.row[column]))
 
 
 @field("BranchProtectionRule.requiresStatusChecks")
-def rule_checks(node: Node, _info: GraphQLResolveInfo) -> bool:
+def rule_checks(node: Node, _info: Info) -> bool:
     """Whether checks are required."""
     return node.row["checks"] is not None
 
 
 @field("BranchProtectionRule.requiresApprovingReviews")
-def rule_reviews(node: Node, _info: GraphQLResolveInfo) -> bool:
+def rule_reviews(node: Node, _info: Info) -> bool:
     """Whether reviews are required."""
     return node.row["reviews"] is not None
 
 
 @field("BranchProtectionRule.requiredStatusCheckContexts")
-def rule_contexts(node: Node, _info: GraphQLResolveInfo) -> list[str]:
+def rule_contexts(node: Node, _info: Info) -> list[str]:
     """Give the names of the required checks."""
     return source.required_checks(node.row)
 
@@ -416,7 +415,7 @@ def rule_contexts(node: Node, _info: GraphQLResolveInfo) -> list[str]:
 @field("User.repositories", "Organization.repositories")
 def owned(
     node: Node,
-    info: GraphQLResolveInfo,
+    info: Info,
     privacy: str | None = None,
     isFork: bool | None = None,  # noqa: N803
     orderBy: dict[str, Any] | None = None,  # noqa: N803
@@ -444,7 +443,7 @@ def owned(
 
 
 @field("User.repository", "Organization.repository")
-def named(node: Node, info: GraphQLResolveInfo, name: str, followRenames: bool = True) -> Node | None:  # noqa: ARG001, N803
+def named(node: Node, info: Info, name: str, followRenames: bool = True) -> Node | None:  # noqa: ARG001, N803
     """Give the owner's repository of this name."""
     ident = context(info).tx.value("SELECT id FROM repos WHERE owner_id = ? AND name = ?", node.row["id"], name)
     return source.repository(context(info), ident) if ident and source.visible(context(info), ident) else None

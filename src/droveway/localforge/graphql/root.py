@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from graphql import GraphQLResolveInfo
-
 from droveway.localforge import access, nodes
 from droveway.localforge.graphql import source
 from droveway.localforge.graphql.actors import by_login
@@ -17,11 +15,11 @@ from droveway.localforge.graphql.errors import Refusal, not_found
 from droveway.localforge.graphql.issues import either, load
 from droveway.localforge.graphql.pages import Connection, Key, Node, one, paged, selects
 from droveway.localforge.graphql.pulls import review_comments
-from droveway.localforge.graphql.registry import field
+from droveway.localforge.graphql.registry import Info, field
 
 
 @field("Query.viewer")
-def viewer(_source: Any, info: GraphQLResolveInfo) -> Node:
+def viewer(_source: Any, info: Info) -> Node:
     """Give who asks. The type is User: a bot shows itself as one, as GitHub's own tokens of apps do."""
     there = context(info)
     row = there.users([source.viewer_id(there)]).get(source.viewer_id(there))
@@ -31,7 +29,7 @@ def viewer(_source: Any, info: GraphQLResolveInfo) -> Node:
 
 
 @field("Query.repository")
-def repository(_source: Any, info: GraphQLResolveInfo, owner: str, name: str, followRenames: bool = True) -> Node:  # noqa: ARG001, N803
+def repository(_source: Any, info: Info, owner: str, name: str, followRenames: bool = True) -> Node:  # noqa: ARG001, N803
     """Give a repository that who asks may see."""
     there = context(info)
     row = access.find_repo(there.tx, owner, name)
@@ -41,7 +39,7 @@ def repository(_source: Any, info: GraphQLResolveInfo, owner: str, name: str, fo
 
 
 @field("Query.user")
-def user(_source: Any, info: GraphQLResolveInfo, login: str) -> Node:
+def user(_source: Any, info: Info, login: str) -> Node:
     """Give a person (not a bot)."""
     found = by_login(info, login)
     if found is None or found.type != "User":
@@ -50,27 +48,27 @@ def user(_source: Any, info: GraphQLResolveInfo, login: str) -> Node:
 
 
 @field("Query.repositoryOwner")
-def repository_owner(_source: Any, info: GraphQLResolveInfo, login: str) -> Node | None:
+def repository_owner(_source: Any, info: Info, login: str) -> Node | None:
     """Give who may own repositories, or None."""
     found = by_login(info, login)
     return found if found and found.type == "User" else None
 
 
 @field("Query.organization")
-def organization(_source: Any, _info: GraphQLResolveInfo, login: str) -> Node:
+def organization(_source: Any, _info: Info, login: str) -> Node:
     """Refuse: there are no organisations yet."""
     raise not_found(f"Could not resolve to an Organization with the login of '{login}'.")
 
 
 @field("Query.rateLimit")
-def rate_limit(_source: Any, info: GraphQLResolveInfo, dryRun: bool = False) -> dict[str, Any] | None:  # noqa: ARG001, N803
+def rate_limit(_source: Any, info: Info, dryRun: bool = False) -> dict[str, Any] | None:  # noqa: ARG001, N803
     """Give the GraphQL bucket as it stands after this query."""
     return context(info).rate
 
 
 # --- nodes by id ---
-def _plain(kind: str, table: str) -> Callable[[GraphQLResolveInfo, int], Node | None]:
-    def read(info: GraphQLResolveInfo, ident: int) -> Node | None:
+def _plain(kind: str, table: str) -> Callable[[Info, int], Node | None]:
+    def read(info: Info, ident: int) -> Node | None:
         row = context(info).tx.by_ids(table, [ident]).get(ident)
         return one(kind, row) if row else None
 
@@ -81,16 +79,16 @@ def _first(found: Sequence[Node]) -> Node | None:
     return found[0] if found else None
 
 
-def _account(info: GraphQLResolveInfo, ident: int) -> Node | None:
+def _account(info: Info, ident: int) -> Node | None:
     return context(info).users([ident]).get(ident)
 
 
-def _repository(info: GraphQLResolveInfo, ident: int) -> Node | None:
+def _repository(info: Info, ident: int) -> Node | None:
     there = context(info)
     return source.repository(there, ident) if there.tx.value("SELECT 1 FROM repos WHERE id = ?", ident) else None
 
 
-_READERS: Final[dict[str, Callable[[GraphQLResolveInfo, int], Node | None]]] = {
+_READERS: Final[dict[str, Callable[[Info, int], Node | None]]] = {
     "User": _account,
     "Bot": _account,
     "Repository": _repository,
@@ -111,7 +109,7 @@ _READERS: Final[dict[str, Callable[[GraphQLResolveInfo, int], Node | None]]] = {
 _GLOBAL: Final = ("User", "Bot", "App")
 
 
-def find(info: GraphQLResolveInfo, ident: str) -> Node | None:
+def find(info: Info, ident: str) -> Node | None:
     """Give what a node id names, or None where it does not exist or may not be seen."""
     known = nodes.decode(ident)
     if known is None:
@@ -132,11 +130,11 @@ def find(info: GraphQLResolveInfo, ident: str) -> Node | None:
 def _shown(node: Node, there: Context) -> bool:
     # A pending review is its author's alone.
     if node.type == "PullRequestReview":
-        return node.row["state"] != "PENDING" or node.row["author_id"] == source.viewer_id(there)
+        return bool(node.row["state"] != "PENDING" or node.row["author_id"] == source.viewer_id(there))
     return True
 
 
-def _git_thing(info: GraphQLResolveInfo, kind: str, repo: int, name: str) -> Node | None:
+def _git_thing(info: Info, kind: str, repo: int, name: str) -> Node | None:
     there = context(info)
     if not there.tx.value("SELECT 1 FROM repos WHERE id = ?", repo):
         return None
@@ -150,7 +148,7 @@ def _git_thing(info: GraphQLResolveInfo, kind: str, repo: int, name: str) -> Nod
 
 
 @field("Query.node")
-def node(_source: Any, info: GraphQLResolveInfo, id: str) -> Node:  # noqa: A002
+def node(_source: Any, info: Info, id: str) -> Node:  # noqa: A002
     """Give what the id names."""
     found = find(info, id)
     if found is None:
@@ -159,7 +157,7 @@ def node(_source: Any, info: GraphQLResolveInfo, id: str) -> Node:  # noqa: A002
 
 
 @field("Query.nodes")
-def several(_source: Any, info: GraphQLResolveInfo, ids: Sequence[str]) -> list[Node | Refusal]:
+def several(_source: Any, info: Info, ids: Sequence[str]) -> list[Node | Refusal]:
     """Give what the ids name; an unknown one is null and an error of its own."""
     return [
         find(info, each) or not_found(f"Could not resolve to a node with the global id of '{each}'.") for each in ids
@@ -167,7 +165,7 @@ def several(_source: Any, info: GraphQLResolveInfo, ids: Sequence[str]) -> list[
 
 
 @field("Query.resource")
-def resource(_source: Any, info: GraphQLResolveInfo, url: str) -> Node | None:
+def resource(_source: Any, info: Info, url: str) -> Node | None:
     """Give what a page's address shows: a person, a repository, an issue, a PR, a commit."""
     there = context(info)
     parts = [unquote(part) for part in urlsplit(url).path.strip("/").split("/")]
@@ -188,7 +186,7 @@ def resource(_source: Any, info: GraphQLResolveInfo, url: str) -> Node | None:
 
 # --- search ---
 @field("Query.search")
-def search(_source: Any, info: GraphQLResolveInfo, query: str, type: str, **arguments: Any) -> Connection:  # noqa: A002
+def search(_source: Any, info: Info, query: str, type: str, **arguments: Any) -> Connection:  # noqa: A002
     """Search issues and PRs by GitHub's qualifiers; other kinds of search find nothing here."""
     ids = source.search(context(info), query) if type.startswith("ISSUE") else []
     keys: list[Key] = [(place, place) for place in range(len(ids))]

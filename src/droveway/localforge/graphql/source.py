@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
-from graphql import GraphQLResolveInfo
 
 from droveway.localforge import access, gitdata, nodes
 from droveway.localforge.db import Row, stamp
@@ -19,6 +17,9 @@ from droveway.localforge.gitdata import Commit, Person
 from droveway.localforge.gitrepo import GitRepo
 from droveway.localforge.graphql.context import Context, context
 from droveway.localforge.graphql.pages import Node, one
+from droveway.localforge.graphql.registry import Info
+from droveway.localforge.ops import merging
+from droveway.localforge.ops.keywords import closing_references
 
 encode = nodes.encode
 
@@ -78,7 +79,7 @@ def repo_path(there: Context, repo_id: int) -> str:
     return path
 
 
-def repo_id(node: Node, info: GraphQLResolveInfo) -> int:
+def repo_id(node: Node, info: Info) -> int:
     """Give the repository to which a row belongs, through its PR where it does not say."""
     found: int
     if "repo_id" in node.row.keys():  # noqa: SIM118 (a sqlite3.Row is no mapping)
@@ -279,15 +280,15 @@ class Mergeability(msgspec.Struct, frozen=True):
 
 
 def mergeability(there: Context, pull: Row) -> Mergeability:
-    """Give what is known of a PR's mergeability; asking has it computed (FRG-025)."""
-    return Mergeability("UNKNOWN", "UNKNOWN", None)
+    """Give what is known of a PR's mergeability, the same for all fields of one execution (FRG-025)."""
 
+    def ask() -> Mergeability:
+        found = merging.mergeability(there.tx, repo_row(there, pull["repo_id"]), pull, pull)
+        word = {True: "MERGEABLE", False: "CONFLICTING", None: "UNKNOWN"}[found.mergeable]
+        return Mergeability(word, found.state.upper(), found.test_sha)
 
-_CLOSES: Final = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)\b", re.IGNORECASE)
-
-
-def _closing(body: str | None) -> list[int]:
-    return [int(each) for each in dict.fromkeys(_CLOSES.findall(body or ""))]
+    known: Mergeability = there.memoised(("mergeable", pull["id"]), ask)
+    return known
 
 
 def closed_issues(there: Context, pull: Row) -> list[int]:
@@ -297,7 +298,7 @@ def closed_issues(there: Context, pull: Row) -> list[int]:
         return []
     found = [
         there.tx.value("SELECT id FROM issues WHERE repo_id = ? AND number = ? AND is_pull = 0", repo["id"], number)
-        for number in _closing(pull["body"])
+        for number in closing_references(there.tx, repo, pull["body"] or "")
     ]
     return [each for each in found if each]
 
@@ -310,7 +311,7 @@ def closing_pulls(there: Context, repo: int) -> dict[int, list[int]]:
                  WHERE i.repo_id = ? AND p.base_ref = ? AND (i.state = 'open' OR p.merged) ORDER BY i.id"""
         found: dict[int, list[int]] = {}
         for row in there.tx.all(sql, repo, repo_row(there, repo)["default_branch"]):
-            for number in _closing(row["body"]):
+            for number in closing_references(there.tx, repo_row(there, repo), row["body"] or ""):
                 found.setdefault(number, []).append(row["id"])
         return found
 
