@@ -95,9 +95,7 @@ def role_of(tx: Tx, user_id: int, repo: Row) -> str | None:
     """Give an account's own role on a repository; None where it has none (it may still read a public one)."""
     key = ("role", user_id, repo["id"])
     if key not in tx.memo:
-        if user_id and user_id == repo["owner_id"]:
-            tx.memo[key] = "admin"
-        elif user_id and tx.value("SELECT site_admin FROM users WHERE id = ?", user_id):
+        if (user_id and user_id == repo["owner_id"]) or (user_id and tx.value("SELECT site_admin FROM users WHERE id = ?", user_id)):
             tx.memo[key] = "admin"
         else:
             tx.memo[key] = tx.value("SELECT role FROM roles WHERE repo_id = ? AND user_id = ?", repo["id"], user_id)
@@ -120,7 +118,11 @@ def need(tx: Tx, actor: Actor, repo: Row, role: str) -> None:
     if role != "read" and not actor.id:
         raise Refused(401, "Requires authentication")
     if not can(tx, actor, repo, role):
-        raise forbidden("Must have admin rights to Repository." if role == "admin" else "Resource not accessible by personal access token")
+        raise forbidden(
+            "Must have admin rights to Repository."
+            if role == "admin"
+            else "Resource not accessible by personal access token"
+        )
     if role != "read" and repo["archived"]:
         raise forbidden("Repository was archived so is read-only.")
 
@@ -128,7 +130,9 @@ def need(tx: Tx, actor: Actor, repo: Row, role: str) -> None:
 def find_repo(tx: Tx, owner: str, name: str) -> Row | None:
     """Give a repository by its full name, whoever asks."""
     return tx.one(
-        "SELECT repos.* FROM repos JOIN users ON users.id = repos.owner_id WHERE users.login = ? AND repos.name = ?", owner, name
+        "SELECT repos.* FROM repos JOIN users ON users.id = repos.owner_id WHERE users.login = ? AND repos.name = ?",
+        owner,
+        name,
     )
 
 

@@ -81,7 +81,9 @@ class Tx:
     def by_ids(self, table: str, ids: list[int]) -> dict[int, Row]:
         """Give many rows by their ids, in one query."""
         key = "issue_id" if table == "pulls" else "id"
-        found = self.db.execute(f"SELECT * FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", (json.dumps(ids),))  # noqa: S608
+        found = self.db.execute(
+            f"SELECT * FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+        )
         return {row[key]: row for row in found}
 
     def insert(self, table: str, **values: Any) -> int:

@@ -111,12 +111,16 @@ def commit(kernel: Kernel, git: GitRepo, sha: str) -> Commit | None:
 
 def diff(git: GitRepo, old: str, new: str) -> bytes:
     """Give the patch text between two trees or commits, with renames found."""
-    return git.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M", "--full-index", "--binary", old, new, "--")
+    return git.run(
+        "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M", "--full-index", "--binary", old, new, "--"
+    )
 
 
 def patch_series(git: GitRepo, old: str, new: str) -> bytes:
     """Give the commits in ``new`` and not in ``old`` as ``git format-patch`` writes them."""
-    return git.run("format-patch", "--stdout", "--no-color", "--no-ext-diff", "--no-textconv", "--no-signature", f"{old}..{new}")
+    return git.run(
+        "format-patch", "--stdout", "--no-color", "--no-ext-diff", "--no-textconv", "--no-signature", f"{old}..{new}"
+    )
 
 
 _STATUS: Final = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": "copied", "T": "changed"}
@@ -179,7 +183,9 @@ def _patches(git: GitRepo, old: str, new: str, flags: Sequence[str]) -> dict[str
 
 def moved_line(git: GitRepo, old: str, new: str, path: str, line: int) -> int | None:
     """Give the number that ``line`` of ``path`` at ``old`` has at ``new``, or None where that line was changed."""
-    out = git.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U0", "-M", old, new, "--", path).decode("utf-8", "replace")
+    out = git.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U0", "-M", old, new, "--", path).decode(
+        "utf-8", "replace"
+    )
     shift = 0
     for match in re.finditer(r"(?m)^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", out):
         start, length = int(match.group(1)), int(match.group(2) or 1)

@@ -59,6 +59,7 @@ class Kernel:
         self.db = Database(data / "forge.sqlite3", clock)
         self.commits: Cache[Any] = Cache(20_000)
         self.tested: Cache[Any] = Cache(5_000)  # mergeability by (repository, base tip, head)
+        self.diffs: Cache[Any] = Cache(200)  # files with patches by (repository, old, new)
         self.wake: Callable[[], None] = lambda: None  # tells the sender of webhooks that there is something to send
 
     def git(self, repo_id: int) -> GitRepo:

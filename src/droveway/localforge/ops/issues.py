@@ -44,7 +44,9 @@ def check_body(resource: str, body: Any, *, needed: bool = False) -> None:
         raise invalid(resource, "body", "unprocessable", f"body is too long (maximum is {MAX_BODY} characters)")
 
 
-def tell(tx: Tx, repo: Row, actor: Actor, issue_id: int, action: str, more: Callable[[], dict[str, Any]] = dict) -> None:
+def tell(
+    tx: Tx, repo: Row, actor: Actor, issue_id: int, action: str, more: Callable[[], dict[str, Any]] = dict
+) -> None:
     """Queue the webhook ``issues`` or ``pull_request``, whichever the row is."""
     row = tx.get("issues", issue_id)
     if row["is_pull"]:
@@ -56,7 +58,9 @@ def tell(tx: Tx, repo: Row, actor: Actor, issue_id: int, action: str, more: Call
 
 def next_number(tx: Tx, repo: Row) -> int:
     """Take the repository's next number."""
-    number: int = tx.value("UPDATE repos SET next_issue = next_issue + 1 WHERE id = ? RETURNING next_issue - 1", repo["id"])
+    number: int = tx.value(
+        "UPDATE repos SET next_issue = next_issue + 1 WHERE id = ? RETURNING next_issue - 1", repo["id"]
+    )
     return number
 
 
@@ -103,7 +107,14 @@ def create(
 
 
 def decorate(
-    tx: Tx, actor: Actor, repo: Row, issue_id: int, *, labels: Sequence[str], milestone: int | None, assignees: Sequence[str]
+    tx: Tx,
+    actor: Actor,
+    repo: Row,
+    issue_id: int,
+    *,
+    labels: Sequence[str],
+    milestone: int | None,
+    assignees: Sequence[str],
 ) -> None:
     """Set what a new issue or pull request came with, where the actor may."""
     if not can(tx, actor, repo, "triage"):
@@ -162,7 +173,9 @@ def edit_text(tx: Tx, actor: Actor, repo: Row, issue: Row, title: Any = UNSET, b
     tell(tx, repo, actor, issue["id"], "edited", lambda: {"changes": changes})
 
 
-def set_state(tx: Tx, actor: Actor, repo: Row, issue: Row, state: str, reason: str | None = None, *, commit: str | None = None) -> None:
+def set_state(
+    tx: Tx, actor: Actor, repo: Row, issue: Row, state: str, reason: str | None = None, *, commit: str | None = None
+) -> None:
     """Close or reopen. ``reason``: completed, not_planned, reopened. A merged pull request stays closed."""
     resource = "PullRequest" if issue["is_pull"] else "Issue"
     if state not in ("open", "closed"):
@@ -201,7 +214,12 @@ def _reopenable(tx: Tx, repo: Row, issue: Row) -> None:
     git = tx.kernel.git(repo["id"])
     tip = git.branch(pull["head_ref"])
     if tip is None:
-        raise invalid("PullRequest", "state", "invalid", f"state cannot be changed. The {pull['head_ref']} branch has been deleted.")
+        raise invalid(
+            "PullRequest",
+            "state",
+            "invalid",
+            f"state cannot be changed. The {pull['head_ref']} branch has been deleted.",
+        )
     other = tx.value(
         "SELECT number FROM pulls JOIN issues ON issues.id = issue_id WHERE head_repo_id = ? AND head_ref = ? AND base_ref = ?"
         " AND state = 'open' AND issues.id <> ?",
@@ -226,7 +244,8 @@ def _label_data(label: Row) -> dict[str, str]:
 def label_rows(tx: Tx, issue_id: int) -> list[Row]:
     """Give an issue's labels by name."""
     return tx.all(
-        "SELECT labels.* FROM issue_labels JOIN labels ON labels.id = label_id WHERE issue_id = ? ORDER BY labels.name", issue_id
+        "SELECT labels.* FROM issue_labels JOIN labels ON labels.id = label_id WHERE issue_id = ? ORDER BY labels.name",
+        issue_id,
     )
 
 
@@ -355,7 +374,9 @@ def find_comment(tx: Tx, repo: Row, comment_id: int) -> Row:
     return row
 
 
-def _tell_comment(tx: Tx, repo: Row, actor: Actor, row: Row, action: str, more: Callable[[], dict[str, Any]] = dict) -> None:
+def _tell_comment(
+    tx: Tx, repo: Row, actor: Actor, row: Row, action: str, more: Callable[[], dict[str, Any]] = dict
+) -> None:
     def parts() -> dict[str, Any]:
         issue = tx.get("issues", row["issue_id"])
         return {"issue": shape.issue(tx, repo, issue), "comment": shape.comment(tx, repo, row), **more()}
@@ -427,10 +448,10 @@ def react(tx: Tx, actor: Actor, repo: Row, kind: str, subject_id: int, content: 
 
 def unreact(tx: Tx, actor: Actor, repo: Row, kind: str, subject_id: int, reaction_id: int) -> None:
     """Take a reaction back; one's own, or anybody's for admins."""
-    row = tx.one("SELECT * FROM reactions WHERE id = ? AND subject_kind = ? AND subject_id = ?", reaction_id, kind, subject_id)
+    row = tx.one(
+        "SELECT * FROM reactions WHERE id = ? AND subject_kind = ? AND subject_id = ?", reaction_id, kind, subject_id
+    )
     if row is None:
         raise not_found()
     need(tx, actor, repo, "read" if row["user_id"] == actor.id else "admin")
     tx.run("DELETE FROM reactions WHERE id = ?", reaction_id)
-
-

@@ -31,7 +31,14 @@ def _check_label(name: Any, color: Any, description: Any) -> None:
 
 
 def create_label(
-    tx: Tx, actor: Actor, repo: Row, name: str, color: str = "ededed", description: str | None = None, *, default: bool = False
+    tx: Tx,
+    actor: Actor,
+    repo: Row,
+    name: str,
+    color: str = "ededed",
+    description: str | None = None,
+    *,
+    default: bool = False,
 ) -> Row:
     """Make a label. 422 ``already_exists`` where one of this name is there."""
     need(tx, actor, repo, "write")
@@ -54,7 +61,14 @@ def create_label(
 
 
 def edit_label(
-    tx: Tx, actor: Actor, repo: Row, label: Row, *, name: str = UNSET, color: str = UNSET, description: str | None = UNSET
+    tx: Tx,
+    actor: Actor,
+    repo: Row,
+    label: Row,
+    *,
+    name: str = UNSET,
+    color: str = UNSET,
+    description: str | None = UNSET,
 ) -> Row:
     """Change a label; issues keep it under its new name."""
     need(tx, actor, repo, "write")
@@ -87,7 +101,7 @@ def ensure_labels(tx: Tx, actor: Actor, repo: Row, names: Sequence[str]) -> list
     rows = []
     for name in dict.fromkeys(names):
         row = find_label(tx, repo, name)
-        rows.append(row if row else create_label(tx, actor, repo, name))
+        rows.append(row or create_label(tx, actor, repo, name))
     return list({row["id"]: row for row in rows}.values())
 
 
@@ -115,12 +129,21 @@ def _check_milestone(tx: Tx, repo: Row, title: Any, state: Any, own_id: int = 0)
 
 
 def create_milestone(
-    tx: Tx, actor: Actor, repo: Row, title: str, description: str | None = None, *, state: str = "open", due_on: str | None = None
+    tx: Tx,
+    actor: Actor,
+    repo: Row,
+    title: str,
+    description: str | None = None,
+    *,
+    state: str = "open",
+    due_on: str | None = None,
 ) -> Row:
     """Make a milestone with the next number."""
     need(tx, actor, repo, "triage")
     _check_milestone(tx, repo, title, state)
-    number = tx.value("UPDATE repos SET next_milestone = next_milestone + 1 WHERE id = ? RETURNING next_milestone - 1", repo["id"])
+    number = tx.value(
+        "UPDATE repos SET next_milestone = next_milestone + 1 WHERE id = ? RETURNING next_milestone - 1", repo["id"]
+    )
     milestone_id = tx.insert(
         "milestones",
         repo_id=repo["id"],
@@ -159,7 +182,9 @@ def edit_milestone(
     closed_at = (tx.now if new["state"] == "closed" else None) if turned else milestone["closed_at"]
     tx.update("milestones", milestone["id"], **new, closed_at=closed_at, updated_at=tx.now)
     row = tx.get("milestones", milestone["id"])
-    changes = {key: {"from": milestone[key]} for key in ("title", "description", "due_on") if milestone[key] != row[key]}
+    changes = {
+        key: {"from": milestone[key]} for key in ("title", "description", "due_on") if milestone[key] != row[key]
+    }
     if turned:
         action = "closed" if row["state"] == "closed" else "opened"
         notify(tx, repo, actor, "milestone", action, lambda: {"milestone": shape.milestone(tx, repo, row)})

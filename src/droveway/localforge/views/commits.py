@@ -47,7 +47,11 @@ def git_commit(tx: Tx, repo: Row, commit: Commit) -> Json:
 
 
 def _parent(tx: Tx, repo: Row, sha: str, infix: str = "") -> Json:
-    return {"sha": sha, "url": f"{api_url(tx, repo)}{infix}/commits/{sha}", "html_url": f"{web_url(tx, repo)}/commit/{sha}"}
+    return {
+        "sha": sha,
+        "url": f"{api_url(tx, repo)}{infix}/commits/{sha}",
+        "html_url": f"{web_url(tx, repo)}/commit/{sha}",
+    }
 
 
 def commit(tx: Tx, repo: Row, found: Commit) -> Json:

@@ -32,7 +32,8 @@ def label(tx: Tx, repo: Row, row: Row) -> Json:
 def labels_of(tx: Tx, repo: Row, issue_id: int) -> list[Json]:
     """Give an issue's labels by name."""
     rows = tx.all(
-        "SELECT labels.* FROM issue_labels JOIN labels ON labels.id = label_id WHERE issue_id = ? ORDER BY labels.name", issue_id
+        "SELECT labels.* FROM issue_labels JOIN labels ON labels.id = label_id WHERE issue_id = ? ORDER BY labels.name",
+        issue_id,
     )
     return [label(tx, repo, row) for row in rows]
 
@@ -92,7 +93,10 @@ def reaction(tx: Tx, row: Row) -> Json:
 
 def assignees_of(tx: Tx, issue_id: int) -> list[Json]:
     """Give who is assigned."""
-    return [account(tx, row[0]) for row in tx.all("SELECT user_id FROM assignees WHERE issue_id = ? ORDER BY user_id", issue_id)]
+    return [
+        account(tx, row[0])
+        for row in tx.all("SELECT user_id FROM assignees WHERE issue_id = ? ORDER BY user_id", issue_id)
+    ]
 
 
 def issue(tx: Tx, repo: Row, row: Row, *, full: bool = False) -> Json:

@@ -133,7 +133,11 @@ def repository(tx: Tx, repo: Row, actor: Actor | None = None) -> Json:
         "updated_at": repo["updated_at"],
         "allow_forking": False,
         "web_commit_signoff_required": False,
-        **({"permissions": permissions(tx, actor, repo), "role_name": role_of(tx, actor.id, repo) or "read"} if actor else {}),
+        **(
+            {"permissions": permissions(tx, actor, repo), "role_name": role_of(tx, actor.id, repo) or "read"}
+            if actor
+            else {}
+        ),
     }
     tx.memo[key] = shaped
     return shaped
