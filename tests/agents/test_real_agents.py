@@ -39,7 +39,7 @@ SCRIPT = r"""
 - role: worker
   issue_title: "Add a *"
   steps:
-    - write: {path: src/greet.py, text: "TEXT = 'it''s $HOME \\ \"quoted\"'\n"}
+    - write: {path: src/greet.py, text: "TEXT = 'it's $HOME \\ \"quoted\"'\n"}
     - append: {path: README.md, text: "More.\n"}
     - replace: {path: README.md, old: "Hello", new: "Good-bye"}
     - run: [sh, -c, "echo ran > ran"]
@@ -53,9 +53,8 @@ SCRIPT = r"""
 """
 
 
-@pytest.fixture(params=AGENTS)
-def agent(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
+def installed(name: str) -> str:
+    """Give the name of an agent that is there; fail with what to install otherwise."""
     if not (JUDGES / name).exists():
         where = os.environ.get("HERD_JUDGES", "")
         pytest.fail(
@@ -64,6 +63,12 @@ def agent(request: pytest.FixtureRequest) -> str:
             pytrace=False,
         )
     return name
+
+
+@pytest.fixture(params=AGENTS)
+def agent(request: pytest.FixtureRequest) -> str:
+    """Every agent that is installed; the three of PACKAGES must be."""
+    return installed(request.param)
 
 
 @asynccontextmanager
@@ -155,6 +160,7 @@ FAULTS = """
 
 @pytest.mark.req("AGT-003", "AGT-004", "AGT-005", "BAT-174")
 @pytest.mark.slow
+@pytest.mark.parametrize("name", PACKAGES)
 @pytest.mark.parametrize(
     ("word", "outcomes"),
     [
@@ -165,11 +171,11 @@ FAULTS = """
     ],
 )
 async def test_a_real_agents_failures_are_told_apart(
-    agent: str, word: str, outcomes: set[Outcome], tmp_path: Path
+    name: str, word: str, outcomes: set[Outcome], tmp_path: Path
 ) -> None:
     place = repository(tmp_path)
     async with model(tmp_path, "--rules", FAULTS) as (base, _):
-        result = await work(agent, place, base, prompt=f"Do it: {word}", idle=8.0 if word == "HANG" else 60.0)
+        result = await work(installed(name), place, base, prompt=f"Do it: {word}", idle=5.0 if word == "HANG" else 60.0)
     assert result.outcome in outcomes, (result, (place / "transcript").read_text())
     assert (place / "tree" / "made").exists() is (word == "nothing")
 
@@ -178,10 +184,8 @@ async def test_a_real_agents_failures_are_told_apart(
 async def test_a_quota_is_told_with_its_reset_time(tmp_path: Path) -> None:
     rules = "[{status: 429, message: You exceeded your current quota. Please try again in 2 hours.}]"
     place = repository(tmp_path)
-    if not (JUDGES / "claude").exists():
-        pytest.fail(f"the agent claude is missing in $HERD_JUDGES ({JUDGES})", pytrace=False)
     async with model(tmp_path, "--rules", rules) as (base, _):
-        result = await work("claude", place, base)
+        result = await work(installed("claude"), place, base)
     assert (result.outcome, result.reset_at) == (Outcome.QUOTA, NOW + timedelta(hours=2))
 
 
@@ -192,10 +196,8 @@ async def test_a_quota_is_told_with_its_reset_time(tmp_path: Path) -> None:
 )
 async def test_the_stub_plays_a_scripts_failures_too(role: Role, outcome: Outcome, said: str, tmp_path: Path) -> None:
     place = repository(tmp_path)
-    if not (JUDGES / "codex").exists():
-        pytest.fail(f"the agent codex is missing in $HERD_JUDGES ({JUDGES})", pytrace=False)
     async with model(tmp_path, "--script", SCRIPT) as (base, _):
-        result = await work("codex", place, base, prompt=PROMPT.replace("worker", role), role=role)
+        result = await work(installed("codex"), place, base, prompt=PROMPT.replace("worker", role), role=role)
     assert result.outcome is outcome
     assert said in result.text + result.error
 
@@ -205,10 +207,8 @@ async def test_a_conversation_goes_on_with_what_was_said_before(tmp_path: Path) 
     place = repository(tmp_path)
     rules = "[{say: I will remember the word walnut.}]"
     for name in ("codex", "claude"):
-        if not (JUDGES / name).exists():
-            pytest.fail(f"the agent {name} is missing in $HERD_JUDGES ({JUDGES})", pytrace=False)
         async with model(tmp_path, "--rules", rules) as (base, log):
-            first = await work(name, place, base, prompt="Remember walnut.")
+            first = await work(installed(name), place, base, prompt="Remember walnut.")
             log.unlink()
             second = await work(name, place, base, prompt="Which word?", conversation=first.conversation)
             again = [asked for asked in requests(log) if "Which word?" in json.dumps(asked)]

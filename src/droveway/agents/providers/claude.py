@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002 - the arguments are the interface's
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +37,7 @@ class Claude:
             argv += ["--max-turns", str(run.max_turns)]
         if run.conversation:
             argv += ["--resume", run.conversation]
-        files = {}
+        files = {".claude/settings.json": json.dumps({"includeCoAuthoredBy": False})}
         if run.system:
             files["system.md"] = run.system
             argv += ["--append-system-prompt-file", str(run.home / "system.md")]

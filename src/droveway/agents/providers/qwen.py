@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002 - the arguments are the interface's
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -35,7 +36,14 @@ class Qwen:
             argv += ["--max-session-turns", str(run.max_turns)]
         if run.conversation:
             argv += ["--resume", run.conversation]
-        files = {".qwen/QWEN.md": run.system} if run.system else {}
+        # Its co-author line is put in by rewriting the command, which breaks messages with quotes.
+        settings = {
+            "general": {"gitCoAuthor": False, "disableAutoUpdate": True},
+            "privacy": {"usageStatisticsEnabled": False},
+        }
+        files = {".qwen/settings.json": json.dumps(settings)}
+        if run.system:
+            files[".qwen/QWEN.md"] = run.system
         env = {"QWEN_CODE_DISABLE_TELEMETRY": "1"}
         return Invocation(tuple(argv), run.prompt.encode(), env, files, "jsonl")
 
