@@ -18,7 +18,7 @@ def test_the_bench_compares_equal_work(capsys: pytest.CaptureFixture[str]) -> No
     assert spec.loader
     bench = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(bench)
-    assert bench.main(["--scale", "0.15", "--json"]) == 0
+    assert bench.main(["--scale", "0.14", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [run["attributes"] for run in told["runs"]] == [False, True]
     assert all(run["same_tree"] and run["same_conflicts"] and run["conflicts"] >= 2 for run in told["runs"])

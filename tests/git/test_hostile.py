@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from droveway.core.errors import InputError
 from droveway.git import GateError, Mirror, Place, Relay, RelayOutcome
 
 from .conftest import BRANCH, COMMIT, Forge, sh
@@ -468,3 +469,34 @@ async def test_names_of_refs_in_the_report_are_cut_and_printable(place: Place) -
     assert len(told) <= 50
     assert all(len(name) <= 200 and name.isprintable() for name in told)
     assert "refs/heads/evil?## Report?[31m" in told
+
+
+@pytest.mark.req("QLT-043")
+async def test_files_of_the_tree_are_read_and_written_through_no_link(place: Place, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "1.md").write_text("secret")
+    (place.tree / ".herd").symlink_to(outside)
+    (place.tree / "link.md").symlink_to(outside / "1.md")
+    os.mkfifo(place.tree / "pipe")
+    assert place.read(".herd/1.md") is None
+    assert place.read("link.md") is None
+    assert place.read("pipe") is None
+    assert place.read("src") is None
+    assert place.read("src/a.txt") == b"one\ntwo\nthree\n"
+    assert place.read("src/a.txt", limit=3) is None
+    with pytest.raises(OSError, match=r"."):
+        place.write(".herd/images/x.png", b"1")
+    place.write("link.md", b"ours")
+    assert (place.tree / "link.md").read_bytes() == b"ours"
+    place.write("deep/er/x", b"1")
+    assert place.read("deep/er/x") == b"1"
+    with pytest.raises(OSError, match=r"."):
+        place.write("src", b"1")
+    assert sorted(p.name for p in outside.iterdir()) == ["1.md"]
+    assert (outside / "1.md").read_text() == "secret"
+    for path in ("../x", "/etc/passwd", "a//b", "", "a/../../x", "."):
+        with pytest.raises(InputError):
+            place.read(path)
+        with pytest.raises(InputError):
+            place.write(path, b"1")

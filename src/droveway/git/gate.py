@@ -16,10 +16,12 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from droveway.core.clock import Clock
 from droveway.core.errors import HerdError, InputError
+from droveway.git.files import open_folder, read_plain
 from droveway.git.mirror import init_bare
 from droveway.git.objects import Objects
-from droveway.git.refs import check_ref_name, clashing_ref, open_folder, read_plain
+from droveway.git.refs import check_ref_name, clashing_ref
 from droveway.git.runner import Git
 
 MAX_OBJECT = 256 * 1024 * 1024
@@ -95,13 +97,14 @@ def printable(name: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in name[:200])
 
 
-async def import_objects(git: Git, gate: Path, target: Objects) -> None:
+async def import_objects(git: Git, gate: Path, target: Objects, clock: Clock) -> None:
     """Copy the objects that lie in the gate itself into ``target``. Raises GateError where they are too many.
 
     The gate's alternates are not followed. A loose object whose content does not have its name is passed over; packs
     get a fresh index from git. What is missing afterwards shows when the tip's connectivity is checked.
     """
-    packs = await asyncio.to_thread(_copy_objects, gate, target.path / "objects")
+    with clock.hold():
+        packs = await asyncio.to_thread(_copy_objects, gate, target.path / "objects")
     for pack in packs:
         try:
             await git.run("index-pack", str(pack), git_dir=target.path)

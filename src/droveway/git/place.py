@@ -18,7 +18,9 @@ from pathlib import Path
 
 import msgspec
 
+from droveway.core.clock import Clock
 from droveway.core.errors import BusyError, HerdError, InputError
+from droveway.git.files import read_below, write_below
 from droveway.git.gate import GateError, create_gate, import_objects, printable, refused_refs
 from droveway.git.locks import file_lock, release_dead_locks
 from droveway.git.mirror import Mirror, init_bare
@@ -105,7 +107,7 @@ class Place:
         git = mirror.git
         start = await mirror.rev_parse(start) or start
         for left in (root / "gate.git", root / "git", root / "tree"):
-            await asyncio.to_thread(_delete, left)
+            await _remove_tree(left, mirror.clock)
         root.mkdir(parents=True, exist_ok=True)
         await create_gate(git, root / "gate.git", mirror, branch=branch, start=start, readable=readable or {})
         tree = root / "tree"
@@ -159,7 +161,7 @@ class Place:
             if reason:
                 return RemovalResult("kept", reason)
         try:
-            await asyncio.to_thread(_delete, self.root)
+            await _remove_tree(self.root, self.mirror.clock)
         except OSError as error:
             return RemovalResult("kept", f"{type(error).__name__}: {error}")
         with contextlib.suppress(GitError):
@@ -205,7 +207,7 @@ class Place:
             return tip
         async with self._locked():
             try:
-                await import_objects(self.mirror.git, self.gate, self._own)
+                await import_objects(self.mirror.git, self.gate, self._own, self.mirror.clock)
                 await self._into_mirror(tip)
             except GitError as error:
                 raise GateError(f"what the agent pushed is not sound: {error}") from error
@@ -234,6 +236,17 @@ class Place:
         )
 
     # --- the tree ---
+
+    def read(self, path: str, limit: int = 1 << 20) -> bytes | None:
+        """Read a plain file of the tree, for instance the progress file; None for a symlink on the way, or none.
+
+        ``limit`` is in bytes; a longer file counts as none.
+        """
+        return read_below(self.tree, path, limit)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file into the tree, never through a symlink of the agent's; raises OSError where one is in the way."""
+        write_below(self.tree, path, data)
 
     async def dirty(self, against: str | None = None) -> list[str]:
         """List the paths of the tree that differ from ``against`` (default: the taken gate tip, or the start).
@@ -298,6 +311,11 @@ class Place:
                 ):
                     raise GateError(f"{self.tree} is not the folder that was made for the agent any more")
             yield
+
+
+async def _remove_tree(path: Path, clock: Clock) -> None:
+    with clock.hold():
+        await asyncio.to_thread(_delete, path)
 
 
 def _delete(path: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from droveway.core.errors import InputError
+from droveway.git.files import open_folder, read_plain
 
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MAX_COMPONENT = 250  # bytes: a file name holds 255, and git appends ".lock"
@@ -60,25 +60,6 @@ def clashing_ref(name: str, existing: Iterable[str]) -> str | None:
 
 
 # --- a repository that somebody else can write -----------------------------------------------------------------------
-
-
-def open_folder(path: Path | str, dir_fd: int | None = None) -> int:
-    """Open a real folder, never through a symlink in its last part."""
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-
-
-def read_plain(name: str, dir_fd: int, limit: int) -> bytes | None:
-    """Read a plain file of at most ``limit`` bytes; None for anything else: symlink, FIFO, device, too long, absent."""
-    try:
-        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
-    except OSError:
-        return None
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
-            return None
-        data = file.read(limit + 1)
-    return data if len(data) <= limit else None
 
 
 def _sha_of(data: bytes | None) -> str | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from droveway.git.files import read_below
 from droveway.git.objects import Objects, records, text_of
-from droveway.git.refs import open_folder, read_plain
 from droveway.git.runner import GitError
 
 _OURS = re.compile(rb"\.herd/(?:tmp(?:/|$)|review-fixes-[^/]*\.md$)")
@@ -95,8 +95,8 @@ class WorkTree:
                 asked = b"".join(path + b"\0" for path in suspects)
                 await self._git("checkout-index", "--quiet", f"--prefix={folder}/", "-z", "--stdin", stdin=asked)
             for path in suspects:
-                fresh = _read(Path(folder), path)
-                if fresh is not None and fresh == _read(self._tree, path):
+                fresh = read_below(Path(folder), os.fsdecode(path), _MAX_FILE)
+                if fresh is not None and fresh == read_below(self._tree, os.fsdecode(path), _MAX_FILE):
                     found.add(path)
         return found
 
@@ -104,18 +104,3 @@ class WorkTree:
 def _content_only(row: list[bytes]) -> bool:
     """Whether a raw diff row is a plain file whose mode stayed."""
     return row[0] == row[1] and row[0].startswith(b"100") and row[4] == b"M"
-
-
-def _read(root: Path, path: bytes) -> bytes | None:
-    """Read a plain file; no part of its path below ``root`` may be a symlink."""
-    *folders, name = os.fsdecode(path).split("/")
-    with contextlib.ExitStack() as stack:
-        try:
-            here = open_folder(root)
-            stack.callback(os.close, here)
-            for folder in folders:
-                here = open_folder(folder, here)
-                stack.callback(os.close, here)
-        except OSError:
-            return None
-        return read_plain(name, here, _MAX_FILE)
