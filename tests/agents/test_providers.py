@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from droveway.agents import PROVIDERS, AgentRun, Outcome, Role, agent_environment, prepare
-from droveway.core.errors import InputError
+from droveway.core.errors import HerdError, InputError
 from droveway.core.runner import Completed
 
 PROMPT = "---\nRole: worker\nthe-whole-prompt-canary " + "x" * 5000
@@ -68,6 +68,20 @@ def test_home_files_are_the_owners_alone(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "home").rglob("*") if path.is_file()} == {0o600}
 
 
+@pytest.mark.req("QLT-040")
+def test_links_that_an_earlier_run_left_in_its_home_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "home" / ".gitconfig").symlink_to(tmp_path / "precious")
+    prepare(PROVIDERS["codex"], agent_run("codex", tmp_path), {})
+    assert (tmp_path / "precious").read_text() == "mine"
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "home" / ".claude").symlink_to(tmp_path / "outside")
+    with pytest.raises(HerdError, match="leads out of it"):
+        prepare(PROVIDERS["claude"], agent_run("claude", tmp_path), {})
+    assert os.listdir(tmp_path / "outside") == []
+
+
 @pytest.mark.parametrize("binary", ["", "   ", "open 'quote"])
 def test_command_needs_a_program(tmp_path: Path, binary: str) -> None:
     with pytest.raises(InputError, match=r"agent\.binary"):
@@ -101,6 +115,12 @@ GEMINI = [
     {"type": "message", "role": "assistant", "content": TEXT[9:], "delta": True},
 ]
 GEMINI_END = {"type": "result", "status": "success", "stats": {"input_tokens": 17, "output_tokens": 4, "cached": 5}}
+COPILOT = [
+    {"type": "assistant.message", "data": {"content": TEXT}},
+    {"type": "assistant.turn_end", "data": {"turnId": "0"}},
+    {"type": "result", "sessionId": "p-1", "exitCode": 0},
+]
+COPILOT_FAULT = {"type": "session.error", "data": {"message": "Authentication failed with provider (HTTP 401)."}}
 OPENCODE_STEP = {"cost": 0.125, "tokens": {"input": 6, "output": 2, "cache": {"read": 2, "write": 0}}}
 OPENCODE = [
     {"type": "text", "sessionID": "o-1", "part": {"text": "First."}},
@@ -119,6 +139,7 @@ OPENCODE = [
         ("codex", [*CODEX, CODEX_END], (17, 4, 5, None, 1), "t-1"),
         ("gemini", [*GEMINI, GEMINI_END], (17, 4, 5, None, None), "g-1"),
         ("opencode", OPENCODE, (16, 4, 4, 0.25, 2), "o-1"),
+        ("copilot", COPILOT, (None, None, None, None, 1), "p-1"),
         ("command", [TEXT], (None, None, None, None, None), None),
         ("scripted", [TEXT], (None, None, None, 0.0, 1), None),
     ],
@@ -158,6 +179,7 @@ def test_the_final_text_usage_and_conversation_are_read(
         ("gemini", GEMINI, 53, Outcome.LIMIT, "no result event"),
         ("opencode", [*OPENCODE, {"type": "error", "error": {"data": {"message": "bad"}}}], 0, Outcome.FAILED, "bad"),
         ("opencode", [], 0, Outcome.FAILED, "said nothing"),
+        ("copilot", [*COPILOT, COPILOT_FAULT], 0, Outcome.LOGIN_LOST, "401"),
         ("command", ["Execution error"], 0, Outcome.SUSPICIOUS, "Execution error"),
     ],
 )

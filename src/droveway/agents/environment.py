@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from droveway.agents.model import AgentRun, Invocation, Provider
+from droveway.core.errors import HerdError
 
 # Whatever could open a terminal, an editor, a pager or a key's passphrase prompt fails at once instead, with a cause.
 _NEVER_ASK = {
@@ -75,15 +76,15 @@ def prepare(
     *,
     identity: tuple[str, str] = ("Droveway agent", "agent@droveway.invalid"),
 ) -> Invocation:
-    """Give the run's invocation with its whole environment, and write its home files (0600) below ``run.home``."""
+    """Give the run's invocation with its whole environment, and write its home files (0600) below ``run.home``.
+
+    Raises InputError for a run that lacks something, HerdError where the home was tampered with.
+    """
     invocation = provider.invocation(run)
     run.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     files = {".gitconfig": _GIT_CONFIG.format(name=identity[0], email=identity[1]), **invocation.home_files}
     for name, text in files.items():
-        path = run.home / name
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as handle:
-            handle.write(text)
+        _write(run.home, name, text)
     asked = {name: value for name, value in run.env.items() if name in provider.env_names}
     env = agent_environment(source, run.home, identity=identity) | asked | invocation.env
     return Invocation(
@@ -93,3 +94,14 @@ def prepare(
         home_files=files,
         output_format=invocation.output_format,
     )
+
+
+def _write(home: Path, name: str, text: str) -> None:
+    """Write a file of the home. An earlier run may have left links there, so that we would write elsewhere for it."""
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.parent.resolve().is_relative_to(home.resolve()):
+        raise HerdError(f"the agent's home {home} holds a link that leads out of it: {path.parent}")
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
+        handle.write(text)

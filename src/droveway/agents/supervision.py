@@ -28,7 +28,7 @@ class Transcript:
     ) -> None:
         """Add to ``path``. ``redact`` and ``on_output`` get each line as text, without its end."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         self._room = limit
         self._redact = redact
         self._on_output = on_output

@@ -9,36 +9,38 @@ from pathlib import Path
 
 from droveway.agents.model import AgentResult, AgentRun, Invocation, Usage
 from droveway.agents.outcomes import Said, judge
-from droveway.agents.providers.base import count, dig, events, missing_login, missing_program, text_of, total
+from droveway.agents.providers.base import dig, events, missing_login, missing_program, text_of, total
 from droveway.core.runner import Completed
 
 _KEYS = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
 
 
 class Copilot:
-    """``copilot -p``. The prompt stands in a file of the home; the command line only points to it."""
+    """``copilot`` with its prompt piped in; it has no switch for a system prompt, which stands before the prompt."""
 
     name = "copilot"
     env_names = (*_KEYS, "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_MODEL")
     login_files = (".copilot/config.json",)
 
     def invocation(self, run: AgentRun) -> Invocation:
-        """Give the prompt, after the system prompt, by a file."""
+        """System prompt and prompt by stdin."""
         prompt = f"{run.system}\n\n{run.prompt}" if run.system else run.prompt
-        order = f"Read the file {run.home / 'prompt.md'} and do all that it says."
-        argv = [run.binary or "copilot", "-p", order, "--allow-all-paths", "--output-format", "json"]
+        argv = [run.binary or "copilot", "--allow-all-paths", "--output-format", "json", "--stream", "off"]
         argv += ["--no-ask-user", "--no-auto-update", "--no-custom-instructions"]
-        argv += ["--allow-tool", "view"] if run.read_only else ["--allow-all-tools"]
+        argv += ["--allow-all-tools"]
+        if run.read_only:
+            argv += ["--available-tools", "view", "grep", "glob"]
         if run.model:
             argv += ["--model", run.model]
         if run.conversation:
             argv += ["--resume", run.conversation]
-        return Invocation(tuple(argv), b"", {}, {"prompt.md": prompt}, "jsonl")
+        env = {"COPILOT_OFFLINE": "true"} if "COPILOT_PROVIDER_BASE_URL" in run.env else {}
+        return Invocation(tuple(argv), prompt.encode(), env, {}, "jsonl")
 
     def read(self, run: AgentRun, completed: Completed, now: datetime | None = None) -> AgentResult:
         """Take the last assistant message; a ``session.error`` event decides."""
         text, error, conversation = "", "", None
-        tokens_in = tokens_out = turns = None
+        turns: int | None = None
         for event in events(completed.stdout):
             data = event.get("data")
             conversation = dig(data, "sessionId") or event.get("sessionId") or conversation
@@ -47,12 +49,9 @@ class Copilot:
                     text = text_of(dig(data, "content")) or text
                 case "assistant.turn_end":
                     turns = total(turns, 1)
-                case "assistant.usage":
-                    tokens_in = total(tokens_in, count(dig(data, "inputTokens")))
-                    tokens_out = total(tokens_out, count(dig(data, "outputTokens")))
                 case "session.error":
                     error = text_of(dig(data, "message")) or "failed"
-        usage = Usage(tokens_in=tokens_in, tokens_out=tokens_out, turns=turns)
+        usage = Usage(turns=turns)  # it counts premium requests, not tokens
         return judge(completed, Said(text.strip(), usage, conversation, bool(error), error), now)
 
     def login_check(self, env: Mapping[str, str], home: Path) -> str:
