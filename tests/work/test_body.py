@@ -130,7 +130,8 @@ def test_no_part_breaks_out_of_its_section(task: str, context: str) -> None:
 def test_sections_are_read_in_their_forms_and_unknown_ones_are_kept() -> None:
     text = (
         "---\nherd:\n  version: 1\n---\n\n## Task\n\nDo it.\n\n## Conventions\n\n- one\n  goes on\n- two\n\n"
-        "## Acceptance Criteria\n\n- [ ] a\n- [x] b\n- [X] c\n\n## Mine\n\nkept\n\n## Files to Modify\n\n- `a.py`\n- `b c.py`\n"
+        "## Acceptance Criteria\n\n- [ ] a\n- [x] b\n- [X] c\n\n## Mine\n\nkept\n\n"
+        "## Files to Modify\n\n- `a.py`\n- `b c.py`\n"
     )
     body = read(text)
     assert body.task == "Do it."

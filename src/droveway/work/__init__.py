@@ -43,6 +43,7 @@ from droveway.work.dispatch import (
 from droveway.work.frontmatter import FrontMatter
 from droveway.work.sections import Criterion, Section
 from droveway.work.task import Author, Task, read_task
+from droveway.work.why import Why, why_issue
 
 if TYPE_CHECKING:
     from droveway.engine import JobContext
@@ -74,6 +75,7 @@ __all__ = [
     "Section",
     "Task",
     "Unreadable",
+    "Why",
     "active_workers",
     "attempt_key",
     "attempt_marker",
@@ -96,5 +98,6 @@ __all__ = [
     "run_worker",
     "settled",
     "start_refused",
+    "why_issue",
     "without_markers",
 ]

@@ -72,11 +72,12 @@ def order(tasks: Sequence[Task], busy: Mapping[int, int] | None = None) -> tuple
 
     ``busy`` counts the workers that a batch has already: one with fewer comes first.
     """
-    turns: dict[int | None, int] = defaultdict(int, {**(busy or {})})
+    turns: dict[int, int] = defaultdict(int)
     ranked = []
     for task in sorted(tasks, key=lambda t: (-t.front.priority, t.number)):
-        ranked.append((-task.front.priority, turns[task.milestone], task.number, task))
-        turns[task.milestone] += 1
+        batch = task.milestone or 0
+        ranked.append((-task.front.priority, turns[batch] + (busy or {}).get(batch, 0), task.number, task))
+        turns[batch] += 1
     return tuple(row[-1] for row in sorted(ranked, key=lambda row: row[:-1]))
 
 

@@ -61,7 +61,7 @@ def split_sections(text: str) -> tuple[Section, ...]:
 
 def _heading_lines(text: str) -> list[int]:
     tokens = _MARKDOWN.parse(text)
-    hidden = _details_ranges(tokens)
+    hidden = _details(tokens).ranges
     lines = _LINE.findall(text)
     found = []
     for token in tokens:
@@ -74,26 +74,32 @@ def _heading_lines(text: str) -> list[int]:
     return found
 
 
-def _details_ranges(tokens: list[Token]) -> list[tuple[int, int]]:
-    """Give the line ranges of the details blocks that are closed."""
+class _Details(msgspec.Struct, frozen=True):
+    """The details blocks of a text: line ranges of those that are closed, and what is left over."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    unclosed: int = 0
+    stray: int = 0
+
+
+def _details(tokens: list[Token]) -> _Details:
     open_at: list[int] = []
     ranges = []
+    stray = 0
     for token in tokens:
         if token.type not in ("html_block", "inline") or not token.map:
             continue
-        parts = (
-            [token.content]
-            if token.type == "html_block"
-            else [child.content for child in token.children or () if child.type == "html_inline"]
-        )
-        for part in parts:
+        inline = [child.content for child in token.children or () if child.type == "html_inline"]
+        for part in [token.content] if token.type == "html_block" else inline:
             bare = re.sub(r"<!--.*?-->", "", part, flags=re.DOTALL)
             for slash in _DETAILS.findall(bare):
                 if not slash:
                     open_at.append(token.map[0])
                 elif open_at:
                     ranges.append((open_at.pop(), token.map[1]))
-    return ranges
+                else:
+                    stray += 1
+    return _Details(tuple(ranges), len(open_at), stray)
 
 
 def contained(text: str) -> str:
@@ -118,6 +124,9 @@ def contained(text: str) -> str:
 
 def _ends(text: str) -> bool:
     """Whether a heading right after ``text`` starts a section."""
+    left = _details(_MARKDOWN.parse(text))
+    if left.unclosed or left.stray:  # it would pair with one in another section
+        return False
     found = split_sections(f"{text}\n\n## {_SENTINEL}\n")
     return len(found) <= 2 and bool(found) and found[-1].title == _SENTINEL and (len(found) == 1 or not found[0].title)
 
@@ -126,9 +135,9 @@ def _closers(text: str) -> list[str]:
     tokens = _MARKDOWN.parse(text)
     fences = [token.markup for token in tokens if token.type == "fence" and token.level == 0]
     closers = [*fences[-1:], *_CLOSERS]
-    depth = sum(1 if not slash else -1 for slash in _DETAILS.findall(text))
-    if depth > 0:
-        closers.append("\n</details>" * depth)
+    depth = _details(tokens).unclosed
+    if depth:
+        closers = ["\n" + "\n".join(["</details>"] * depth), *closers]
     return closers
 
 

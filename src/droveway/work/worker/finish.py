@@ -69,6 +69,13 @@ async def _has(work: Work, commit: str, path: str) -> bool:
     return await work.mirror.show_file(commit, path) is not None
 
 
+async def stat(work: Work, gathered: Gathered) -> str:
+    """Give the diff stat of the task's work, without the progress files."""
+    before = await without_progress(work.mirror, gathered.base)
+    found: str = await work.mirror.diff_stat(before, await without_progress(work.mirror, gathered.commit))
+    return found
+
+
 def checks_for(work: Work, place: Place, changed: Sequence[str] = ()) -> tuple[Check, ...]:
     """Give the commands for this tree, declared or detected."""
     return plan(work.settings.validation, DiskTree(place.tree), changed)

@@ -294,7 +294,7 @@ async def _success(
     output = turn.text if turn else ""
     body = texts.report(
         summary=texts.first_paragraph(output),
-        stat=await work.mirror.diff_stat(gathered.base, gathered.commit),
+        stat=await finish.stat(work, gathered),
         validation=report.rows,
         validation_outcome=report.outcome.value,
         output=output or "(no agent ran)",

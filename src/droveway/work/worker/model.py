@@ -86,8 +86,8 @@ class Deadlines(msgspec.Struct, frozen=True):
     def of(cls, started: datetime, minutes: float) -> Deadlines:
         """Count from the start; with a very short outer deadline the reserves shrink with it."""
         outer = started + timedelta(minutes=minutes)
-        reserve = min(VALIDATION_RESERVE, timedelta(minutes=minutes / 8))
-        return cls(started, started + timedelta(minutes=inner_minutes(minutes)), outer - reserve, outer)
+        agent = started + timedelta(minutes=inner_minutes(minutes))
+        return cls(started, agent, outer - min(VALIDATION_RESERVE, (outer - agent) / 4), outer)
 
     def second(self, now: datetime) -> datetime:
         """Give the deadline of a second invocation: the inner time again, or what is left less the reserve."""
