@@ -64,7 +64,7 @@ async def _show(say: Say, number: int, repo: str | None) -> None:
 @repo_option
 @common(dry_run=True)
 def cancel(say: Say, number: int, force: bool, repo: str | None, dry_run: bool) -> None:
-    """Cancel a batch: its runs end, its issues, PR and milestone are closed, its branches go. Nothing brings it back."""
+    """Cancel a batch for good: its runs end; its issues, PR and milestone are closed; its branches go."""
     from droveway.core.errors import HerdError
 
     if not force and not dry_run:

@@ -26,7 +26,8 @@ def defined_ids(folder: Path) -> dict[str, str]:
     for path in sorted(folder.glob("*.md")):
         for name, kind in _DEFINITION.findall(path.read_text(encoding="utf-8")):
             found.setdefault(name, kind)
-    return found
+    cases = (folder / "cases.md").read_text(encoding="utf-8")
+    return {**found, **dict.fromkeys(re.findall(r"^### ([A-Z]\d{2}) ", cases, re.MULTILINE), "case")}
 
 
 def marked_ids(folder: Path) -> dict[str, set[str]]:
@@ -55,7 +56,7 @@ def _names(call: ast.Call) -> Iterator[str]:
 @click.option("--json", "as_json", is_flag=True)
 @click.argument("prefixes", nargs=-1)
 def trace(every: bool, as_json: bool, prefixes: tuple[str, ...]) -> None:
-    """List the requirement ids of docs/spec that no test proves (exit 1 where a test names an id that does not exist)."""
+    """List the requirement ids and cases of docs/spec that no test proves (exit 1 where a test names an unknown one)."""
     defined, marked = defined_ids(_ROOT / "docs" / "spec"), marked_ids(_ROOT / "tests")
     wanted = {name: kind for name, kind in defined.items() if not prefixes or name.startswith(tuple(prefixes))}
     missing = [name for name in wanted if name not in marked]
@@ -65,11 +66,11 @@ def trace(every: bool, as_json: bool, prefixes: tuple[str, ...]) -> None:
 
         click.echo(msgspec.json.encode({"defined": len(wanted), "missing": missing, "unknown": unknown}).decode())
     else:
-        for name in wanted:
-            if name in missing:
-                click.echo(f"{name} [{wanted[name]}] no test")
+        for name, kind in wanted.items():
+            if name not in marked:
+                click.echo(f"{name} [{kind}] no test")
             elif every:
-                click.echo(f"{name} [{wanted[name]}] {', '.join(sorted(marked[name]))}")
+                click.echo(f"{name} [{kind}] {', '.join(sorted(marked[name]))}")
         click.echo(f"{len(wanted) - len(missing)} of {len(wanted)} ids have tests")
     for name in unknown:
         click.echo(f"{name} is no id of the specification: {', '.join(sorted(marked[name]))}", err=True)

@@ -13,7 +13,7 @@ from droveway.cli.common import Say, common, here, run
 @click.command()
 @common()
 def doctor(say: Say) -> None:
-    """Check this machine and repository; each line says how to mend what is wrong. Exit 1 if anything must be mended."""
+    """Check this machine and repository; each line says how to mend what is wrong. Exit 1 if something must be."""
     from droveway.service.checkup import checkup
 
     home, runner = here()

@@ -165,7 +165,7 @@ async def _import(say: Say, source: Path, name: str | None) -> None:
     header = {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "credential.helper",
-        "GIT_CONFIG_VALUE_0": '!f() { test "$1" = get && printf "username=owner\\npassword=%s\\n" "$HERD_IMPORT_TOKEN"; }; f',
+        "GIT_CONFIG_VALUE_0": '!f() { printf "username=owner\npassword=%s\n" "$HERD_IMPORT_TOKEN"; }; f',
         "HERD_IMPORT_TOKEN": token,
         "GIT_TERMINAL_PROMPT": "0",
     }

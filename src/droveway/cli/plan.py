@@ -84,7 +84,7 @@ async def _plan(
             say.warn(warning)
         _show(say, read.plan, name)
         if dry_run:
-            rows = [row for row in plan_table(read.plan)]
+            rows = list(plan_table(read.plan))
             say.line("nothing was created (--dry-run)")
             say.result({"dry_run": True, "batch": name or read.plan.batch_name, "tasks": rows})
             return

@@ -26,10 +26,9 @@ async def _status(say: Say, batch: int | None, api: bool, repo: str | None) -> N
         requests = fleet.forge.requests()
     workers = [{"run_id": job.id, "status": job.state, "url": ""} for job in jobs]
     for item in found:
-        say.line(
-            f"#{item.number:<4} {item.done}/{item.total} done, {item.active} active, {item.ready} ready, "
-            f"{item.blocked} blocked, {item.failed} failed{f', {item.manual} manual 👤' if item.manual else ''}   {item.title}"
-        )
+        manual = f", {item.manual} manual 👤" if item.manual else ""
+        counts = f"{item.active} active, {item.ready} ready, {item.blocked} blocked, {item.failed} failed{manual}"
+        say.line(f"#{item.number:<4} {item.done}/{item.total} done, {counts}   {item.title}")
     if not found:
         say.line("no batch")
     for job in jobs:

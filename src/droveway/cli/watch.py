@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -57,7 +57,7 @@ class _Live:
         self._last: dict[int, str] = {}
         self._live: object | None = None
 
-    def __enter__(self) -> _Live:
+    def __enter__(self) -> Self:
         if self._say.for_people:
             from rich.live import Live
 
