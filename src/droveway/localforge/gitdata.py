@@ -55,7 +55,8 @@ class FileChange(msgspec.Struct, frozen=True):
     patch: str | None = None
 
 
-def _person(text: str) -> Person:
+def person(text: str) -> Person:
+    """Read ``Name <email> seconds zone``; what is odd becomes the epoch."""
     match = _PERSON.match(text)
     if not match:
         return Person(text, "", "1970-01-01T00:00:00Z", "0 +0000", "1970-01-01T00:00:00+00:00")
@@ -79,7 +80,7 @@ def _parse(sha: str, raw: bytes) -> Commit:
         elif key == "parent":
             parents.append(value)
         elif key in ("author", "committer"):
-            people[key] = _person(value)
+            people[key] = person(value)
     return Commit(sha, tree, tuple(parents), people["author"], people["committer"], message.rstrip("\n"))
 
 
