@@ -56,7 +56,7 @@ def _names(call: ast.Call) -> Iterator[str]:
 @click.option("--json", "as_json", is_flag=True)
 @click.argument("prefixes", nargs=-1)
 def trace(every: bool, as_json: bool, prefixes: tuple[str, ...]) -> None:
-    """List the requirement ids and cases of docs/spec that no test proves (exit 1 where a test names an unknown one)."""
+    """List the ids and cases of docs/spec that no test proves (exit 1 where a test names an unknown one)."""
     defined, marked = defined_ids(_ROOT / "docs" / "spec"), marked_ids(_ROOT / "tests")
     wanted = {name: kind for name, kind in defined.items() if not prefixes or name.startswith(tuple(prefixes))}
     missing = [name for name in wanted if name not in marked]
