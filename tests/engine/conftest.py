@@ -8,17 +8,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from private_postgres import Cluster, cluster
 
 from droveway.core.clock import SystemClock
 from droveway.core.ids import RandomIds
 from droveway.engine import DbosEngine, EngineClient, InlineEngine
+from private_postgres import Cluster, cluster
 
 QUEUES = ("workers", "reviews", "turns")
 
@@ -43,16 +44,22 @@ async def _prepare(url: str) -> str:
     return url
 
 
+def _apart(work: Coroutine[Any, Any, str]) -> str:
+    """Run a coroutine in a thread: fixtures may be asked for while a loop runs."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "droveway.db"
-    asyncio.run(_prepare(f"sqlite:///{path}"))
+    _apart(_prepare(f"sqlite:///{path}"))
     return path
 
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres: Cluster) -> str:
-    return asyncio.run(_prepare(postgres.database()))
+    return _apart(_prepare(postgres.database()))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -121,7 +128,7 @@ class Executors:
         argv = [sys.executable, str(program), self.url, name, str(self.folder)]
         argv += [str(self.SILENCE), str(slots), str(global_slots)]
         before = self.log.count(("ready", name))
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL)  # noqa: ASYNC220 - it starts at once
         self._processes.append(process)
         await self.until(lambda: self.log.count(("ready", name)) > before or process.poll() is not None)
         assert process.poll() is None
@@ -131,6 +138,10 @@ class Executors:
     def log(self) -> list[tuple[str, ...]]:
         return [tuple(line.split()) for line in (self.folder / "log").read_text().splitlines()]
 
+    def say(self, *words: str) -> None:
+        with (self.folder / "log").open("a") as log:
+            log.write(" ".join(words) + "\n")
+
     def events(self, *start: str) -> list[tuple[str, ...]]:
         return [line for line in self.log if line[: len(start)] == start]
 
@@ -139,9 +150,12 @@ class Executors:
         (self.folder / f"gate-{name}").touch()
 
     async def until(self, condition: Callable[[], object], seconds: float = 40) -> None:
-        async with asyncio.timeout(seconds):
-            while not condition():
-                await asyncio.sleep(0.02)
+        try:
+            async with asyncio.timeout(seconds):
+                while not condition():  # noqa: ASYNC110 - another process's doing
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            pytest.fail("it did not come about:\n" + (self.folder / "log").read_text())
 
     def close(self) -> None:
         for process in self._processes:

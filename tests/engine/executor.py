@@ -1,12 +1,13 @@
 """An executor for tests with real processes: URL, its name, a folder, the silence, slots, global slots.
 
-Its one kind of job, ``work``, takes the lease named in its arguments, says that it has started, waits for a gate (a file),
-asks its leases, and writes its effect.
+Its one kind of job, ``work``, takes the lease named in its arguments, says that it has started, waits for a gate (a
+file), asks its leases, and writes its effect.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -42,7 +43,7 @@ async def main() -> None:
         job = context.job.id
         leases = [context.lease]
         if wanted := context.job.args.get("lease"):
-            while (taken := await engine.lease(wanted, ttl=float(silence))) is None:
+            while (taken := await engine.lease(wanted, ttl=float(silence))) is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             leases.append(taken)
         await context.lease.check()
@@ -69,10 +70,8 @@ async def main() -> None:
 
     async def last_try(leases: list[Lease], job: str) -> None:
         """Be as naughty as a handler can: try the effect once more although the task is being cancelled."""
-        try:
+        with contextlib.suppress(LeaseLostError):
             await act(leases, job)
-        except LeaseLostError:
-            pass
 
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

@@ -49,14 +49,14 @@ class Handlers:
             self.ended.append(job.id)
 
 
-def job(id: str, **args: Any) -> Job:
-    settings = {name: args.pop(name) for name in ("priority", "deadline_seconds", "kind") if name in args}
-    return Job(id, settings.pop("kind", "work"), "issue:1", args, **settings)
+def job(name: str, **args: Any) -> Job:
+    settings = {word: args.pop(word) for word in ("priority", "deadline_seconds", "kind") if word in args}
+    return Job(name, settings.pop("kind", "work"), "issue:1", args, **settings)
 
 
 async def until(condition: Any) -> None:
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - it may be another thread's doing
             await asyncio.sleep(0.01)
 
 
@@ -77,10 +77,11 @@ async def test_a_job_runs_once_and_its_id_never_again(bench: Any) -> None:
     assert isinstance(await engine.enqueue(job("a", number=4)), Existing)
     info = await engine.wait("a", 20)
     assert (info.state, info.args, info.result) == (JobState.DONE, {"number": 3}, {"words": ["done", "a"]})
-    assert info.created_at and info.started_at and info.ended_at and info.executor
+    assert None not in (info.created_at, info.started_at, info.ended_at)
+    assert info.executor
     assert await engine.enqueue(job("a")) == Existing("a", JobState.DONE)
     await until(lambda: ends)
-    assert ends[0].id == "a" and ends[0].state is JobState.DONE
+    assert (ends[0].id, ends[0].state) == ("a", JobState.DONE)
     assert handlers.started == ["a"]
 
 

@@ -66,7 +66,7 @@ class EngineClient:
     def __init__(self, database: str | sa.Engine, *, clock: Clock | None = None, app_version: str = "1") -> None:
         """``database`` is its URL, or the SQLAlchemy engine of it that somebody else closes."""
         self._owned = isinstance(database, str)
-        self._database = _open(database) if isinstance(database, str) else database
+        self._database = open_database(database) if isinstance(database, str) else database
         self._clock = clock or SystemClock()
         self._queues: dict[str, str] = {}
         self._version = app_version
@@ -168,11 +168,19 @@ class EngineClient:
             return await asyncio.to_thread(function, *args, **kwargs)
 
 
-def _open(url: str) -> sa.Engine:
+def open_database(url: str, *, immediate: bool = False) -> sa.Engine:
+    """Open the database; with ``immediate`` every transaction on SQLite takes the write lock at its start."""
     engine = sa.create_engine(engine_url(url), **engine_options(url))
     if is_sqlite(url):
         sa.event.listen(engine, "connect", prepare_sqlite)
+        if immediate:
+            sa.event.listen(engine, "connect", _leave_begin_to_us)
+            sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     return engine
+
+
+def _leave_begin_to_us(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
 
 
 def _info(row: WorkflowStatus) -> JobInfo:

@@ -20,12 +20,22 @@ import sqlalchemy as sa
 import structlog
 
 from droveway.core.clock import Clock
+from droveway.core.database import is_sqlite
 from droveway.core.errors import HerdError
 from droveway.core.ids import Ids
 from droveway.core.jobs import ACTIVE, Job, JobInfo
 from droveway.core.lease import Lease
 from droveway.core.points import point
-from droveway.engine.client import APPLICATION, PREFIX, SCHEMA, SERIALIZER, EngineClient, interrupted, quiet
+from droveway.engine.client import (
+    APPLICATION,
+    PREFIX,
+    SCHEMA,
+    SERIALIZER,
+    EngineClient,
+    interrupted,
+    open_database,
+    quiet,
+)
 from droveway.engine.ledger import Claim, Executor
 from droveway.engine.patrol import Patrol
 from droveway.engine.port import CANCEL_GRACE, RECOVERIES, Handler, JobContext
@@ -81,6 +91,7 @@ class DbosEngine(EngineClient):
         self._global_slots = dict(global_slots or {})
         self._poll = poll_seconds
         self._silence = silence
+        self._strict: sa.Engine | None = None
         self._handlers: dict[str, Handler] = {}
         self._incarnation = ""
         self._beating = asyncio.Lock()
@@ -118,12 +129,19 @@ class DbosEngine(EngineClient):
     def _launch(self) -> None:
         """Start DBOS. It takes back at once what an earlier process with this executor id left."""
         quiet()
+        url = self._database.url.render_as_string(hide_password=False)
+        DBOS.migrate(url.replace("+psycopg", "", 1), schema=SCHEMA)
+        if self._global_slots and is_sqlite(url):
+            # DBOS counts what runs everywhere, then claims; on SQLite only the claim is in a transaction, so that
+            # executors that look at the same time exceed the limit together.
+            self._strict = open_database(url, immediate=True)
         queues = sorted(set(self._queues.values()))
         threads = sum(self._slots.get(queue, 1) for queue in queues)
         DBOS(
             config=DBOSConfig(
                 name=APPLICATION,
-                system_database_engine=self._database,
+                system_database_engine=self._strict or self._database,
+                run_migrations=False,
                 dbos_system_schema=SCHEMA,
                 serializer=SERIALIZER,
                 application_version=self._version,
@@ -160,6 +178,8 @@ class DbosEngine(EngineClient):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._call(self._ledger.leave, self._incarnation)
+        if self._strict is not None:
+            await self._call(self._strict.dispose)
         await self._call(self.close)
 
     async def wait(self, id: str, timeout: float | None = None) -> JobInfo:  # noqa: A002

@@ -78,10 +78,9 @@ class InlineEngine:
             raise HerdError(f"no handler for jobs of kind {job.kind!r}")
         if found := self._records.get(job.id):
             return Existing(job.id, found.info.state)
-        info = JobInfo(
-            job.id, job.kind, JobState.QUEUED, args=msgspec.to_builtins(job.args), created_at=self._clock.now()
-        )
-        record = self._records[job.id] = _Record(job, info, len(self._records))
+        args = msgspec.json.decode(msgspec.json.encode(job.args))
+        info = JobInfo(job.id, job.kind, JobState.QUEUED, args=args, created_at=self._clock.now())
+        record = self._records[job.id] = _Record(msgspec.structs.replace(job, args=args), info, len(self._records))
         queue = self._kinds[job.kind][0]
         heapq.heappush(self._waiting.setdefault(queue, []), record.rank)
         self._fill(queue)

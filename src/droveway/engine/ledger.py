@@ -171,8 +171,8 @@ class Ledger:
                 .returning(LEASES.c.epoch)
             )
             epoch: int | None = db.execute(taken).scalar()
-            if epoch is None and db.execute(self._insert(LEASES, key=key, epoch=1, **values)).rowcount:
-                epoch = 1
+            if epoch is None:
+                epoch = db.execute(self._insert(LEASES, key=key, epoch=1, **values).returning(LEASES.c.epoch)).scalar()
             return epoch
 
     def holds(self, key: str, epoch: int, incarnation: str) -> bool:
@@ -278,7 +278,7 @@ class Ledger:
         with self._db.connect() as db:
             return bool(db.execute(sa.select(sa.literal(1)).where(where).limit(1)).scalar())
 
-    def _insert(self, table: sa.Table, /, **values: Any) -> sa.Executable:
+    def _insert(self, table: sa.Table, /, **values: Any) -> sa.Insert:
         """Give an insert that does nothing where the row exists."""
         if self._sqlite:
             return sqlite.insert(table).values(**values).on_conflict_do_nothing()

@@ -91,8 +91,8 @@ class Attempt:
     def _outcome(self, task: asyncio.Future[Any]) -> Outcome:
         if not task.cancelled() and task.exception() is None:
             try:
-                return Finished(msgspec.to_builtins(task.result()))
-            except TypeError as error:
+                return Finished(msgspec.json.decode(msgspec.json.encode(task.result())))
+            except (TypeError, ValueError) as error:
                 return Failed(f"the result is no plain JSON: {error}")
         if self.why is Why.DEADLINE:
             return Failed(f"the deadline of {self.context.job.deadline_seconds:g} s passed")
