@@ -27,7 +27,10 @@ fragment pull on PullRequest {
   }
   reviewThreads(first: 100) {
     totalCount
-    nodes { id isResolved isOutdated path line comments(first: 50) { totalCount nodes { databaseId body author { login } } } }
+    nodes {
+      id isResolved isOutdated path line
+      comments(first: 50) { totalCount nodes { databaseId body author { login } } }
+    }
   }
   commits(last: 1) { nodes { commit {
     oid committedDate
@@ -54,7 +57,10 @@ query Snapshot($owner: String!, $name: String!, $issues: String, $pulls: String)
     mergeCommitAllowed squashMergeAllowed rebaseMergeAllowed isArchived isPrivate
     milestones(first: 100, states: [OPEN]) {
       totalCount pageInfo { hasNextPage endCursor }
-      nodes { number title description state open: issues(states: [OPEN]) { totalCount } closed: issues(states: [CLOSED]) { totalCount } }
+      nodes {
+        number title description state
+        open: issues(states: [OPEN]) { totalCount } closed: issues(states: [CLOSED]) { totalCount }
+      }
     }
     open: issues(first: 100, after: $issues, states: [OPEN], orderBy: {field: UPDATED_AT, direction: DESC}) {
       totalCount pageInfo { hasNextPage endCursor } nodes { ...issue }

@@ -21,13 +21,25 @@ from droveway.localforge.graphql import (  # the modules register their resolver
     issues,
     mutations_issues,
     mutations_pulls,
+    mutations_reviews,
     pulls,
     repositories,
     root,
 )
 from droveway.localforge.graphql.registry import FIELDS, Info, Resolver
 
-MODULES: Final = (actors, commits, constants, issues, mutations_issues, mutations_pulls, pulls, repositories, root)
+MODULES: Final = (
+    actors,
+    commits,
+    constants,
+    issues,
+    mutations_issues,
+    mutations_pulls,
+    mutations_reviews,
+    pulls,
+    repositories,
+    root,
+)
 _CONNECTION: Final[dict[str, Resolver]] = {
     "nodes": lambda source, _info: source.nodes(),
     "edges": lambda source, _info: source.edges(),

@@ -10,13 +10,40 @@ from droveway.localforge.graphql.registry import Info, field
 
 #: Types whose sources are mappings with the fields' own names; most of them never come up.
 PLAIN: Final = frozenset(
-    (
-        "AutoMergeRequest Organization CheckRunStateCount CodeOfConduct Comparison FundingLink GitActor IssueTemplate"
-        " IssueType Language LanguageEdge License PageInfo Project ProjectCard ProjectColumn ProjectV2 ProjectV2Item"
-        " ProjectV2ItemFieldSingleSelectValue PullRequestTemplate RateLimit ReactionGroup Release"
-        " RepositoryContactLink RepositoryTopic StatusContextStateCount SubIssuesSummary Team Topic"
-        " PullRequestChangedFile Workflow WorkflowRun"
-    ).split()
+    [
+        "AutoMergeRequest",
+        "Organization",
+        "CheckRunStateCount",
+        "CodeOfConduct",
+        "Comparison",
+        "FundingLink",
+        "GitActor",
+        "IssueTemplate",
+        "IssueType",
+        "Language",
+        "LanguageEdge",
+        "License",
+        "PageInfo",
+        "Project",
+        "ProjectCard",
+        "ProjectColumn",
+        "ProjectV2",
+        "ProjectV2Item",
+        "ProjectV2ItemFieldSingleSelectValue",
+        "PullRequestTemplate",
+        "RateLimit",
+        "ReactionGroup",
+        "Release",
+        "RepositoryContactLink",
+        "RepositoryTopic",
+        "StatusContextStateCount",
+        "SubIssuesSummary",
+        "Team",
+        "Topic",
+        "PullRequestChangedFile",
+        "Workflow",
+        "WorkflowRun",
+    ]
 )
 
 _NEVER: Final = {

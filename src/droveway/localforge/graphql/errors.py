@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import structlog
 from graphql import GraphQLError
 
 
@@ -34,7 +35,11 @@ def runtime(error: GraphQLError) -> dict[str, Any]:
         shaped["type"] = cause.type
     if error.path is not None:
         shaped["path"] = list(error.path)
-    return {**shaped, "locations": _locations(error), "message": str(cause) if cause else error.message}
+    message = error.message
+    if cause is not None and not isinstance(cause, Refusal | GraphQLError):
+        structlog.get_logger().error("localforge.graphql.failed", path=shaped.get("path"), exc_info=cause)
+        message = "Something went wrong while executing your query."
+    return {**shaped, "locations": _locations(error), "message": message}
 
 
 def rejected(errors: Sequence[GraphQLError]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ EXCEPTIONS: Final = {
     "PullRequest.assignedActors": _GH,
     "Mutation.replaceActorsForAssignable": _GH,
     "Mutation.requestReviewsByLogin": _GH,
-    "Assignee": _GH,
     "AssigneeConnection": _GH,
     "IssueType": _GH,
     "ReplaceActorsForAssignableInput": _GH,

@@ -121,7 +121,7 @@ class Query:
         way = "DESC" if descending else "ASC"
         join = " JOIN pulls p ON p.issue_id = i.id" if self.kind == "PullRequest" else ""
         where = " AND ".join(self.where)
-        sql = f"SELECT {column}, i.id FROM issues i{join} WHERE {where} ORDER BY 1 {way}, i.id {way}"  # noqa: S608
+        sql = f"SELECT {column}, i.id FROM issues i{join} WHERE {where} ORDER BY 1 {way}, i.id {way}"
         return [(row[0], row[1]) for row in context(info).tx.all(sql, *self.values)], descending
 
     def connection(self, info: Info, arguments: dict[str, Any]) -> Connection:

@@ -386,8 +386,8 @@ def review_url(node: Node, info: Info) -> str:
     return source.html(context(info)) + review_path(node, info)
 
 
-_COMMENTS: Final = """SELECT c.*, t.path, t.line, t.start_line, t.original_line, t.original_sha, t.diff_hunk, t.outdated,
-                      r.state AS review_state FROM review_comments c JOIN threads t ON t.id = c.thread_id
+_COMMENTS: Final = """SELECT c.*, t.path, t.line, t.start_line, t.original_line, t.original_sha, t.diff_hunk,
+                      t.outdated, r.state AS review_state FROM review_comments c JOIN threads t ON t.id = c.thread_id
                       JOIN reviews r ON r.id = c.review_id"""
 
 

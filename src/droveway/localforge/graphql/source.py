@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from droveway.localforge import access, gitdata, nodes
+from droveway.localforge import access, diffs, gitdata, nodes, searching
 from droveway.localforge.db import Row, stamp
 from droveway.localforge.gitdata import Commit, Person
 from droveway.localforge.gitrepo import GitRepo
@@ -22,6 +23,8 @@ from droveway.localforge.ops import merging
 from droveway.localforge.ops.keywords import closing_references
 
 encode = nodes.encode
+SEARCH_LIMIT: Final = 1000  # results through which a search can be paged
+_ME: Final = re.compile(r"(?<=:)@me\b")
 
 
 def opaque(prefix: str, *parts: int | str) -> str:
@@ -82,7 +85,9 @@ def repo_path(there: Context, repo_id: int) -> str:
 def repo_id(node: Node, info: Info) -> int:
     """Give the repository to which a row belongs, through its PR where it does not say."""
     found: int
-    if "repo_id" in node.row.keys():  # noqa: SIM118 (a sqlite3.Row is no mapping)
+    if node.type == "Repository":
+        found = node.row["id"]
+    elif "repo_id" in node.row.keys():  # noqa: SIM118 (a sqlite3.Row is no mapping)
         found = node.row["repo_id"]
     elif node.extra is not None:
         found = node.extra.row["repo_id"]
@@ -187,25 +192,9 @@ def log(there: Context, repo: int, sha: str) -> list[str]:
     return git(there, repo).rev_list(sha)
 
 
-def _base(there: Context, pull: Row) -> str:
-    # After a merge the frozen base still is what the PR's commits and files are counted from.
-    key = ("merge base", pull["id"])
-    found: str = there.memoised(
-        key,
-        lambda: git(there, pull["repo_id"]).merge_base(pull["base_sha"], pull["head_sha"]) or pull["base_sha"],
-    )
-    return found
-
-
 def pull_commits(there: Context, pull: Row) -> list[str]:
     """Give the commits of a PR, oldest first."""
-    found: list[str] = there.memoised(
-        ("pull commits", pull["id"]),
-        lambda: git(there, pull["repo_id"]).rev_list(
-            "--reverse", "--topo-order", f"{pull['base_sha']}..{pull['head_sha']}"
-        ),
-    )
-    return found
+    return diffs.pull_commits(there.tx, repo_row(there, pull["repo_id"]), pull)
 
 
 _CHANGES: Final = {"removed": "DELETED"}
@@ -213,21 +202,15 @@ _CHANGES: Final = {"removed": "DELETED"}
 
 def changes(there: Context, pull: Row) -> list[dict[str, Any]]:
     """Give a PR's changed files as ``PullRequestChangedFile``; a binary file counts no lines."""
-
-    def read() -> list[dict[str, Any]]:
-        found = gitdata.changed_files(git(there, pull["repo_id"]), _base(there, pull), pull["head_sha"], patches=False)
-        return [
-            {
-                "path": each.path,
-                "additions": each.additions,
-                "deletions": each.deletions,
-                "changeType": _CHANGES.get(each.status, each.status.upper()),
-            }
-            for each in found
-        ]
-
-    known: list[dict[str, Any]] = there.memoised(("changes", pull["id"]), read)
-    return known
+    return [
+        {
+            "path": each.path,
+            "additions": each.additions,
+            "deletions": each.deletions,
+            "changeType": _CHANGES.get(each.status, each.status.upper()),
+        }
+        for each in diffs.pull_files(there.tx, repo_row(there, pull["repo_id"]), pull)
+    ]
 
 
 def compare(there: Context, repo: int, base: str, head: str) -> dict[str, Any] | None:
@@ -320,5 +303,6 @@ def closing_pulls(there: Context, repo: int) -> dict[int, list[int]]:
 
 
 def search(there: Context, text: str) -> list[int]:
-    """Give the row ids of the issues and PRs that a search finds, in its order."""
-    return []
+    """Give the row ids of the issues and PRs that a search finds, in its order; ``@me`` is who asks."""
+    meant = _ME.sub(there.actor.login, text)
+    return [row["id"] for row in searching.search(there.tx, there.actor, meant)[:SEARCH_LIMIT]]

@@ -1,0 +1,18 @@
+"""The room's fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A fresh forge in process."""
+    made = World(tmp_path / "forge")
+    yield made
+    made.kernel.db.close()
