@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,9 @@ def runtime(error: GraphQLError) -> dict[str, Any]:
         shaped["path"] = list(error.path)
     message = error.message
     if cause is not None and not isinstance(cause, Refusal | GraphQLError):
-        structlog.get_logger().error("localforge.graphql.failed", path=shaped.get("path"), exc_info=cause)
+        # Only the lines: a trace with its variables would show what people wrote.
+        trace = "".join(traceback.format_exception(cause))
+        structlog.get_logger().error("localforge.graphql.failed", path=shaped.get("path"), trace=trace)
         message = "Something went wrong while executing your query."
     return {**shaped, "locations": _locations(error), "message": message}
 
