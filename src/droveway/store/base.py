@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from droveway.core.clock import Clock
 from droveway.core.ids import Ids
 
+MOMENTS = ("at", "created_at", "started_at", "ended_at")
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def clean(text: str, limit: int = 1_000_000) -> str:
 def as_info(kind: type[T], row: sa.Row[Any]) -> T:
     """Read a row whose columns are named like the fields of ``kind``."""
     values = {
-        name: moment(value) if name in ("at", "created_at", "started_at", "ended_at") and value is not None else value
+        str(name): moment(value) if name in MOMENTS and value is not None else value
         for name, value in row._mapping.items()  # noqa: SLF001 - the public way to a row's names
     }
-    return msgspec.convert(values, kind, from_attributes=False)
+    return kind(**values)
