@@ -131,15 +131,24 @@ class Git:
         if work_tree is not None:
             argv.append(f"--work-tree={work_tree}")
         argv += args
-        done = await self._runner.run(
-            argv,
-            cwd=cwd or work_tree or git_dir or Path("/"),
-            env={**self.environment(config), **(env or {})},
-            stdin=stdin,
-            limits=Limits(timeout=timeout, max_output=MAX_OUTPUT),
-        )
+        where = cwd or work_tree or git_dir or Path("/")
+        done = await self._start(argv, where, {**self.environment(config), **(env or {})}, stdin, timeout)
         if done.end is not End.EXITED or done.code not in ok:
             redact = Redactor(secrets)
             said = redact(cut_bytes(done.error_text(), 4000, tail=True))
             raise GitError([redact(part) for part in argv], done.code, said, timed_out=done.end is End.TIMEOUT)
         return done
+
+    async def helper(self, *argv: str, stdin: bytes, timeout: float) -> Completed:
+        """Run a program of ours that itself calls git many times, in git's environment; raise GitError if it fails."""
+        done = await self._start(list(argv), Path("/"), self.environment(), stdin, timeout)
+        if not done.ok:
+            said = cut_bytes(done.error_text(), 4000, tail=True)
+            raise GitError(argv, done.code, said, timed_out=done.end is End.TIMEOUT)
+        return done
+
+    async def _start(
+        self, argv: list[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None, timeout: float
+    ) -> Completed:
+        limits = Limits(timeout=timeout, max_output=MAX_OUTPUT)
+        return await self._runner.run(argv, cwd=cwd, env=env, stdin=stdin, limits=limits)

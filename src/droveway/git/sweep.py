@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
+from droveway.git import chain
 from droveway.git.attributes import install_attributes
+from droveway.git.chain import History
 from droveway.git.loose import CommitWriter
-from droveway.git.merging import folding_warnings, merge_trees
+from droveway.git.merging import folding_warnings, parse_conflict
 from droveway.git.model import (
     Conflict,
     Identity,
@@ -19,59 +25,21 @@ from droveway.git.model import (
     SweepMerge,
     SweepResult,
 )
-from droveway.git.objects import Objects
-from droveway.git.runner import GitError
+from droveway.git.objects import Objects, message_bytes
+from droveway.git.runner import DEFAULT_TIMEOUT, GitError
 
 PROGRESS_PATHS = (".herd/progress", "WORKER_PROGRESS.md")
 CLEANUP_MESSAGE = "Remove progress files"
+_SECONDS_PER_BRANCH = 5.0
 
 
-class _History:
-    """The commits that are not in the tip: which branch holds which, without asking git for each."""
-
-    def __init__(self, parents: dict[str, tuple[str, ...]], attributes: set[str]) -> None:
-        self._missing = parents
-        self._attributes = attributes
-        self._taken: set[str] = set()
-
-    @classmethod
-    async def read(cls, objects: Objects, tip: str, shas: Iterable[str]) -> _History:
-        wanted = "".join(f"{sha}\n" for sha in shas)
-        raw = await objects.call("rev-list", "--parents", "--stdin", stdin=f"{wanted}^{tip}\n".encode())
-        rows = [line.split() for line in raw.decode().splitlines()]
-        scope = "--\n:(glob)**/.gitattributes\n"
-        raw = await objects.call("rev-list", "--full-history", "--stdin", stdin=f"{wanted}^{tip}\n{scope}".encode())
-        return cls({row[0]: tuple(row[1:]) for row in rows}, set(raw.decode().split()))
-
-    def contains(self, sha: str) -> bool:
-        """Whether the commit is in what was merged so far."""
-        return sha not in self._missing
-
-    def apart(self, sha: str) -> bool:
-        """Whether the commit shares nothing but the tip's own history with what was merged so far."""
-        seen = set()
-        stack = [sha]
-        while stack:
-            commit = stack.pop()
-            if commit in self._taken:
-                return False
-            if commit in self._missing and commit not in seen:
-                seen.add(commit)
-                stack.extend(self._missing[commit])
-        return True
-
-    def take(self, sha: str) -> bool:
-        """Count the commit and all its ancestors as merged; tell whether any of them touched attributes."""
-        touched = False
-        stack = [sha]
-        while stack:
-            commit = stack.pop()
-            parents = self._missing.pop(commit, None)
-            if parents is not None:
-                self._taken.add(commit)
-                touched |= commit in self._attributes
-                stack.extend(parents)
-        return touched
+async def _history(objects: Objects, tip: str, shas: Iterable[str]) -> History:
+    wanted = "".join(f"{sha}\n" for sha in shas)
+    raw = await objects.call("rev-list", "--parents", "--stdin", stdin=f"{wanted}^{tip}\n".encode())
+    rows = [line.split() for line in raw.decode().splitlines()]
+    scope = "--\n:(glob)**/.gitattributes\n"
+    raw = await objects.call("rev-list", "--full-history", "--stdin", stdin=f"{wanted}^{tip}\n{scope}".encode())
+    return History({row[0]: tuple(row[1:]) for row in rows}, raw.decode().split())
 
 
 async def run_sweep(
@@ -89,34 +57,11 @@ async def run_sweep(
     """Merge every branch that merges; what does not is listed and left out. The caller holds the repository's lock."""
     ordered = sorted(branches)
     present, failed = await _present(objects, ordered)
-    history = await _History.read(objects, tip, [sha for _, _, sha in present])
-    await install_attributes(objects, tip)
     writer = await CommitWriter.open(objects, author, committer, when)
-    head = stand_in = tip
-    merged: list[SweepMerge] = []
-    contained: list[SweepContained] = []
-    conflicts: list[SweepConflict] = []
-    for number, branch, sha in present:
-        if history.contains(sha):
-            contained.append(SweepContained(number, branch, sha))
-            continue
-        try:
-            # The merge base is found by walking the history, which grows by each merge. A stand-in with the same tree
-            # right on the tip has the same bases, as long as this branch shares nothing with those merged before.
-            ours = stand_in if history.apart(sha) else head
-            found = await merge_trees(objects, ours, sha)
-            if isinstance(found, Conflict):
-                conflicts.append(SweepConflict(number, branch, sha, _named(found, {ours: "ours", sha: branch})))
-                continue
-        except GitError as error:
-            failed.append(SweepFailure(number, branch, sha, str(error)))
-            continue
-        head = writer.write(found.tree, [head, sha], message(number, branch))
-        stand_in = writer.write(found.tree, [tip], "stand-in")
-        merged.append(SweepMerge(number, branch, sha, head))
-        if history.take(sha):
-            await install_attributes(objects, head)
-    warnings = await folding_warnings(objects, tip, head) if merged else ()
+    loop = _Loop(objects, writer, tip, await _history(objects, tip, [sha for _, _, sha in present]))
+    await loop.run([(number, branch, sha, message(number, branch)) for number, branch, sha in present])
+    head = loop.head
+    warnings = await folding_warnings(objects, tip, head) if loop.merged else ()
     tree, removed = await objects.without(head, remove) if remove else ("", ())
     cleanup = None
     if removed:
@@ -124,14 +69,75 @@ async def run_sweep(
     return SweepResult(
         tip=tip,
         final=head,
-        merged=tuple(merged),
-        contained=tuple(contained),
-        conflicts=tuple(conflicts),
-        failed=tuple(sorted(failed, key=lambda f: f.number)),
+        merged=tuple(loop.merged),
+        contained=tuple(loop.contained),
+        conflicts=tuple(loop.conflicts),
+        failed=tuple(sorted([*failed, *loop.failed], key=lambda f: f.number)),
         cleanup=cleanup,
         removed=removed,
         warnings=warnings,
     )
+
+
+class _Loop:
+    """Runs the chain program, once or, where attributes change on the way, a few times; sorts what it tells."""
+
+    def __init__(self, objects: Objects, writer: CommitWriter, tip: str, history: History) -> None:
+        self._objects = objects
+        self._writer = writer
+        self._tip = tip
+        self._history = history
+        self.head = tip
+        self.merged: list[SweepMerge] = []
+        self.contained: list[SweepContained] = []
+        self.conflicts: list[SweepConflict] = []
+        self.failed: list[SweepFailure] = []
+
+    async def run(self, branches: Sequence[tuple[int, str, str, str]]) -> None:
+        """Merge all: (number, branch, SHA, message)."""
+        left = list(branches)
+        stand_in = self._tip
+        while left:
+            await install_attributes(self._objects, self.head)
+            told = await self._chain(left, stand_in)
+            events = told["events"]
+            for (number, branch, sha, _), event in zip(left, events, strict=False):
+                self._sort(number, branch, sha, event)
+            left = left[len(events) :]
+            self.head, stand_in = told["head"], told["stand_in"]
+
+    async def _chain(self, left: Sequence[tuple[int, str, str, str]], stand_in: str) -> dict[str, Any]:
+        request = {
+            "git_dir": str(self._objects.path),
+            "tip": self._tip,
+            "head": self.head,
+            "stand_in": stand_in,
+            "identities": base64.b64encode(self._writer.identities).decode(),
+            "missing": self._history.missing,
+            "attributes": sorted(self._history.attributes),
+            "taken": sorted(self._history.taken),
+            "branches": [(sha, base64.b64encode(message_bytes(text)).decode()) for _, _, sha, text in left],
+        }
+        argv = (sys.executable, "-I", "-S", chain.__file__)
+        limit = DEFAULT_TIMEOUT + _SECONDS_PER_BRANCH * len(left)
+        done = await self._objects.git.helper(*argv, stdin=json.dumps(request).encode(), timeout=limit)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def _sort(self, number: int, branch: str, sha: str, event: dict[str, Any]) -> None:
+        match event["kind"]:
+            case "merged":
+                self._history.take(sha)
+                self.merged.append(SweepMerge(number, branch, sha, event["commit"]))
+            case "contained":
+                self.contained.append(SweepContained(number, branch, sha))
+            case _ if event["code"] == 1:
+                found = parse_conflict(base64.b64decode(event["out"]))
+                named = _named(found, {event["ours"]: "ours", sha: branch})
+                self.conflicts.append(SweepConflict(number, branch, sha, named))
+            case _:
+                error = GitError(("git", "merge-tree"), event["code"], event["err"])
+                self.failed.append(SweepFailure(number, branch, sha, str(error)))
 
 
 def _named(conflict: Conflict, names: dict[str, str]) -> Conflict:
