@@ -1,1 +1,80 @@
-"""The forge room."""
+"""The forge room: GitHub's protocol, to GitHub itself or to the embedded forge (FRG-001 … FRG-010)."""
+
+from droveway.forge.comments import MissingPartError, find_by_key, fit, join_parts, post, render, split_body
+from droveway.forge.counting import Count, Counters, Priority
+from droveway.forge.credentials import TOKEN_VARIABLES, find_token
+from droveway.forge.effects import handlers
+from droveway.forge.github import GitHubForge
+from droveway.forge.http import EtagStore
+from droveway.forge.limits import Bucket
+from droveway.forge.model import (
+    BatchSnapshot,
+    CheckRun,
+    Comment,
+    CommitStatus,
+    HeadChecks,
+    Issue,
+    MergeState,
+    Milestone,
+    Permission,
+    Protection,
+    PullRequest,
+    Repository,
+    RepoSnapshot,
+    Review,
+    ReviewState,
+    ReviewThread,
+)
+from droveway.forge.port import (
+    ConflictError,
+    ExistsError,
+    Forge,
+    ForgeError,
+    IncompleteError,
+    LimitedError,
+    NotFoundError,
+    PermissionDeniedError,
+)
+
+__all__ = [
+    "TOKEN_VARIABLES",
+    "BatchSnapshot",
+    "Bucket",
+    "CheckRun",
+    "Comment",
+    "CommitStatus",
+    "ConflictError",
+    "Count",
+    "Counters",
+    "EtagStore",
+    "ExistsError",
+    "Forge",
+    "ForgeError",
+    "GitHubForge",
+    "HeadChecks",
+    "IncompleteError",
+    "Issue",
+    "LimitedError",
+    "MergeState",
+    "Milestone",
+    "MissingPartError",
+    "NotFoundError",
+    "Permission",
+    "PermissionDeniedError",
+    "Priority",
+    "Protection",
+    "PullRequest",
+    "RepoSnapshot",
+    "Repository",
+    "Review",
+    "ReviewState",
+    "ReviewThread",
+    "find_by_key",
+    "find_token",
+    "fit",
+    "handlers",
+    "join_parts",
+    "post",
+    "render",
+    "split_body",
+]

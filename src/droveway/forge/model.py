@@ -137,13 +137,17 @@ class CommitStatus(msgspec.Struct, frozen=True):
 
 
 class HeadChecks(msgspec.Struct, frozen=True):
-    """All checks and statuses of one commit, every page. ``queued_suites``: suites without runs, with their age."""
+    """All checks and statuses of one commit, every page. ``queued_suites``: suites without runs, with their creation.
+
+    ``absent`` names the sources that may not be read (403, 404): ``check runs``, ``statuses`` (BAT-207).
+    """
 
     sha: str
     runs: tuple[CheckRun, ...] = ()
     statuses: tuple[CommitStatus, ...] = ()
     queued_suites: tuple[tuple[str, datetime | None], ...] = ()
     committed_at: datetime | None = None
+    absent: tuple[str, ...] = ()
 
 
 class Review(msgspec.Struct, frozen=True):

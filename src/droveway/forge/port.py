@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from droveway.core.errors import HerdError
 from droveway.core.repo import RepoId
 from droveway.forge.model import (
     BatchSnapshot,
@@ -22,7 +23,7 @@ from droveway.forge.model import (
 )
 
 
-class ForgeError(Exception):
+class ForgeError(HerdError):
     """A call that failed for good. ``status`` is the HTTP status, 0 where no answer came."""
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -45,6 +46,14 @@ class ConflictError(ForgeError):
 
 class ExistsError(ForgeError):
     """422 "already exists"."""
+
+
+class LimitedError(ForgeError):
+    """The rate limit stands for longer than the caller may wait; nothing was done."""
+
+
+class IncompleteError(ForgeError):
+    """An answer came, and a part of it is missing: a null list, a repeated page, ``errors`` beside the data."""
 
 
 class Forge(Protocol):
@@ -80,10 +89,16 @@ class Forge(Protocol):
     async def milestones(self, repo: RepoId, *, state: str = "all") -> tuple[Milestone, ...]: ...
     async def milestone(self, repo: RepoId, number: int) -> Milestone | None: ...
     async def issue(self, repo: RepoId, number: int) -> Issue | None: ...
-    async def issues(self, repo: RepoId, *, milestone: int | None = None, state: str = "open") -> tuple[Issue, ...]: ...
+    async def issues(
+        self, repo: RepoId, *, milestone: int | None = None, state: str = "open", creator: str | None = None
+    ) -> tuple[Issue, ...]: ...
     async def comments(self, repo: RepoId, number: int) -> tuple[Comment, ...]: ...
     async def pull(self, repo: RepoId, number: int) -> PullRequest | None:
         """Read the live single PR, with checks, reviews and unresolved threads (BAT-195)."""
+        ...
+
+    async def pull_live(self, repo: RepoId, number: int) -> PullRequest | None:
+        """Read the live single PR in one request, without checks, reviews and threads: for a look before an effect."""
         ...
 
     async def pull_for(self, repo: RepoId, head: str, *, state: str = "all") -> PullRequest | None: ...
@@ -119,13 +134,17 @@ class Forge(Protocol):
         body: str | None = None,
         state: str | None = None,
         labels: Sequence[str] | None = None,
+        milestone: int | None = None,
     ) -> Issue:
         """Edit; ``labels`` replaces the whole list in the same request (BAT-057)."""
         ...
 
     async def add_labels(self, repo: RepoId, number: int, names: Sequence[str]) -> None: ...
     async def remove_label(self, repo: RepoId, number: int, name: str) -> None: ...
-    async def ensure_label(self, repo: RepoId, name: str, color: str, description: str) -> bool: ...
+    async def ensure_label(self, repo: RepoId, name: str, color: str, description: str) -> bool:
+        """Create the label or mend its colour and description; False where it was right already."""
+        ...
+
     async def create_comment(self, repo: RepoId, number: int, body: str) -> Comment: ...
     async def edit_comment(self, repo: RepoId, comment_id: int, body: str) -> Comment: ...
     async def create_pull(self, repo: RepoId, *, title: str, body: str, head: str, base: str) -> PullRequest: ...
