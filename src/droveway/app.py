@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from droveway.core.actuator import Actuator
 from droveway.core.clock import Clock, SystemClock
+from droveway.core.decisions import MoveRefs
 from droveway.core.errors import InputError
 from droveway.core.ids import Ids, RandomIds
 from droveway.core.jobs import JobInfo
@@ -218,7 +219,7 @@ async def open_fleet(spec: FleetSpec) -> AsyncIterator[Fleet]:
         handlers = {
             **forge_handlers(forge),
             **engine_effects.handlers(engine),
-            **MoveRefsHandler.handlers(mirrors),
+            MoveRefs: MoveRefsHandler(lambda name: mirrors(RepoId.parse(name))),
         }
         fleet = Fleet(
             clock=spec.clock,
@@ -243,8 +244,8 @@ async def open_fleet(spec: FleetSpec) -> AsyncIterator[Fleet]:
             runs=mirrors.runs,
             script=spec.script,
         )
+        _register_jobs(fleet)
         if spec.engine != "client":
-            _register_jobs(fleet)
             await fleet.engine.start()
             stack.push_async_callback(fleet.engine.stop)
         else:

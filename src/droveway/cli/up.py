@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -72,6 +73,11 @@ async def _up(
         token = token_file.read_text().strip() if token_file else (await find_token(os.environ, runner) or "")
         if not token:
             raise InputError("--forge needs a token: give --token-file, or set HERD_GITHUB_TOKEN")
+
+    def told(repo: RepoId, number: int, report: Any) -> None:
+        for line in report.lines:
+            say.line(f"{repo} batch {number}: {line}")
+
     options = UpOptions(
         home=home,
         api_url=forge_url.rstrip("/"),
@@ -85,7 +91,7 @@ async def _up(
         script=script.absolute() if script else None,
         slot=slot,
         sandbox_required=sandbox_required,
-        on_cycle=lambda repo, number, report: [say.line(f"{repo} batch {number}: {line}") for line in report.lines],  # type: ignore[arg-type,return-value]
+        on_cycle=told,
     )
     async with running(options) as service:
         say.result(service.info)

@@ -88,6 +88,11 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
         project = Project("project", root / "project", "", "", {})
     environ = {name: value for name, value in options.environ.items() if not name.startswith(("HERD_", "DROVEWAY_"))}
     home = Home(root / "home")
+
+    def told(_repo: RepoId, _number: int, report: Any) -> None:
+        for line in report.lines:
+            options.say(f"  {line}")
+
     up = UpOptions(
         home=home,
         environ=environ,
@@ -96,7 +101,7 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
         script=root / "script.yaml" if options.agent == "scripted" else None,
         clock=clock,
         ids=ids,
-        on_cycle=lambda _repo, _number, report: [options.say(f"  {line}") for line in report.lines],  # type: ignore[arg-type,return-value]
+        on_cycle=told,
     )
     began = clock.monotonic()
     async with running(up) as service:

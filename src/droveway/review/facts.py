@@ -112,7 +112,10 @@ async def batch_context(
 
 async def told(fleet: Fleet, repo: RepoId, comments: Sequence[Comment], criteria: tuple[str, ...]) -> Context:
     """Sort the PR's comments by marker and login, and by live permission, for the reviewer (REV-068 … REV-071)."""
-    prior, verdicts, feedback, remarks = [], [], [], []
+    prior: list[str] = []
+    verdicts: list[str] = []
+    feedback: list[str] = []
+    remarks: list[str] = []
     trusted: dict[str, bool] = {}
     for comment in reversed(comments):  # newest first
         kind = message_kind(comment.body) if comment.ours else None
@@ -138,7 +141,8 @@ async def told(fleet: Fleet, repo: RepoId, comments: Sequence[Comment], criteria
 
 def _bounded(items: Sequence[str], limit: int) -> str:
     """Keep whole items, the first ones first, within ``limit`` bytes; say how many were left out."""
-    kept, size = [], 0
+    kept: list[str] = []
+    size = 0
     for item in items:
         size += byte_length(item)
         if size > limit:

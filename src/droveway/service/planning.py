@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from droveway.core.errors import HerdError
+from droveway.core.lease import Lease
 from droveway.core.runner import Limits, Runner, scrubbed_environment
 from droveway.core.text import cut_bytes, fence_untrusted
 from droveway.service.target import Target
 
 if TYPE_CHECKING:
     from droveway.batch import ReadPlan
+    from droveway.engine import JobContext
     from droveway.sessions import Fleet
 
 PLANS = ".herd/plans"
@@ -110,7 +114,7 @@ async def ask_planner(fleet: Fleet, target: Target, description: str, *, strict_
             output_type=Plan,
             read_only=True,
         ),
-        None,
+        _context(fleet, f"plan/{place.name}"),
     )
     if not turn.ok or turn.output is None:
         raise HerdError(
@@ -120,6 +124,15 @@ async def ask_planner(fleet: Fleet, target: Target, description: str, *, strict_
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(plan_as_json(turn.output), encoding="utf-8")
     return path, read_plan(path, strict_scope=strict_scope)
+
+
+def _context(fleet: Fleet, name: str) -> JobContext:
+    """Give the context of a run that is no engine's job: a person sits before it and can interrupt it."""
+    from droveway.engine import Job, JobContext
+
+    now = fleet.clock.now()
+    deadline = now + timedelta(seconds=_PLANNER_SECONDS + 60)
+    return JobContext(Job(name, "plan", "plan:new"), now, asyncio.Event(), Lease.unshared(name), deadline)
 
 
 def _tree(top: Path) -> str:
