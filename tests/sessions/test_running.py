@@ -125,10 +125,12 @@ async def test_silence_alone_does_not_end_an_agent(tmp_path: Path, program: Prog
 
 
 async def test_a_cancelled_job_ends_its_agent(tmp_path: Path, program: Program) -> None:
-    async with open_fleet(tmp_path, program("sleep 300")) as fleet:
+    async with open_fleet(tmp_path, program("touch started; sleep 300")) as fleet:
         job = context(fleet)
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             task = group.create_task(run_agent(fleet, request(tmp_path), job))
+            while not (tmp_path / "place" / "tree" / "started").exists():
+                await asyncio.sleep(0.01)
             job.cancelled.set()
         assert task.result().outcome is Outcome.KILLED
 

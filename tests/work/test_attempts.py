@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from droveway.core.jobs import JobInfo, JobState
 from droveway.core.keys import message_marker
 from droveway.core.vocabulary import Message
-from droveway.forge.model import Comment
+from droveway.forge import Comment
 from droveway.work import (
     Attempt,
     AttemptOutcome,

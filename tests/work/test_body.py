@@ -8,12 +8,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from droveway.core.keys import marker
+from droveway.forge import Comment, Issue, MissingPartError, split_body
+from droveway.forge.comments import part_text
+from droveway.work import read_task
 from droveway.work.body import (
     IssueBody,
-    MissingPartError,
     Unreadable,
-    join_parts,
     make_body,
     parse_body,
     render_body,
@@ -225,21 +225,20 @@ def test_the_kinds_of_fixes_are_told_apart(front: FrontMatter, kinds: tuple[bool
 
 
 @pytest.mark.req("BAT-031")
-def test_the_parts_of_a_long_body_are_joined_in_order() -> None:
-    def part(number: int, text: str) -> str:
-        mark = marker("body-part", {"n": number, "of": 3})
-        return f"_Part {number} of 3 (continued from issue body)._\n\n{text}\n\n{mark}"
-
-    body = "first"
-    assert join_parts(body, [part(2, "third"), part(1, "second"), part(3, "last line"), "other"]).split() == [
-        "first",
-        "second",
-        "third",
-        "last",
-        "line",
+def test_a_task_whose_body_was_posted_in_parts_is_read_whole() -> None:
+    whole = render_body(make_body(FrontMatter(batch=1), task="line\n" * 30_000 + "the last line"))
+    parts = split_body(whole)
+    assert len(parts.rest) > 1
+    comments = [
+        Comment(n, "herd-bot", part_text("o/r", 7, text, n, len(parts.rest)), ours=True)
+        for n, text in enumerate(parts.rest, 1)
     ]
-    with pytest.raises(MissingPartError, match=r"part 2 of 3"):
-        join_parts(body, [part(1, "second"), part(3, "last")])
+    issue = Issue(7, "x", "Long", parts.first, "open", "herd-bot", (), 1)
+    task = read_task(issue, comments)
+    assert isinstance(task.body, IssueBody)
+    assert task.body.task.endswith("the last line")
+    with pytest.raises(MissingPartError, match="part 2 of"):
+        read_task(issue, [comment for comment in comments if comment.id != 2])
 
 
 def test_contained_text_keeps_its_words() -> None:

@@ -20,9 +20,7 @@ from droveway.work.attempts import (
 )
 from droveway.work.body import (
     IssueBody,
-    MissingPartError,
     Unreadable,
-    join_parts,
     make_body,
     parse_body,
     render_body,
@@ -70,7 +68,6 @@ __all__ = [
     "DispatchFacts",
     "FrontMatter",
     "IssueBody",
-    "MissingPartError",
     "RepairFacts",
     "Section",
     "Task",
@@ -87,7 +84,6 @@ __all__ = [
     "job_attempt",
     "job_id",
     "job_prefix",
-    "join_parts",
     "make_body",
     "order",
     "parse_body",

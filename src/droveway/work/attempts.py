@@ -10,7 +10,7 @@ import msgspec
 
 from droveway.core.jobs import ACTIVE, JobInfo
 from droveway.core.keys import Key, find_marker, marker
-from droveway.forge.model import Comment
+from droveway.forge import Comment
 
 
 class AttemptOutcome(enum.StrEnum):

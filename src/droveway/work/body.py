@@ -1,4 +1,4 @@
-"""The codec of an issue's body: front matter, sections, and back, unchanged where nothing changed (BAT-024 … 031)."""
+"""The codec of an issue's body: front matter, sections, and back, with nothing changed by itself (BAT-024 … BAT-029)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from droveway.core.keys import find_markers
 from droveway.work.frontmatter import BlockError, FrontMatter, parse_block, render_block, split_block
 from droveway.work.sections import Criterion, Section, bullets, checkboxes, contained, split_sections, unticked
 
@@ -21,8 +20,6 @@ CONVERSATION = "Conversation History"
 FILES = "Files to Modify"
 ORDER = (TASK, IMPLEMENTATION, CONVENTIONS, DEPENDENCIES, CRITERIA, CONTEXT, CONVERSATION, FILES)
 _MARKER = re.compile(r"<!--\s*/?herd:.*?-->", re.DOTALL)
-_PART_NOTE = re.compile(r"\A_Part \d+ of \d+ \(continued from issue body\)\._\s*")
-_CUT_NOTE = re.compile(r"\n*[^\n]*\bcontinues? in (?:the )?[^\n]*comments?[^\n]*\n?\s*\Z")
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -148,34 +145,3 @@ def _list(items: Sequence[str], bullet: str = "- ") -> str:
 def without_markers(text: str) -> str:
     """Take our own hidden markers out of a text that goes to an agent."""
     return _MARKER.sub("", text).strip()
-
-
-class MissingPartError(ValueError):
-    """A part of a long body is not there; the message says which."""
-
-
-def join_parts(body: str, comments: Sequence[str]) -> str:
-    """Give the whole text of a body of which the rest was posted as comments (BAT-031).
-
-    ``comments`` are those of our own identity, oldest first. Raises MissingPartError where one is missing.
-    """
-    parts: dict[int, str] = {}
-    total = 0
-    for comment in comments:
-        for part in find_markers(comment, "body-part"):
-            number, of = part.get("n"), part.get("of")
-            if isinstance(number, int) and isinstance(of, int) and number not in parts:
-                parts[number] = _PART_NOTE.sub("", _MARKER.sub("", comment)).strip("\n")
-                total = max(total, of)
-    announced = [part.get("of") for part in find_markers(body, "body-continues")]
-    total = max([total, *(of for of in announced if isinstance(of, int))])
-    if not total:
-        return body
-    first = 2 if 1 not in parts else 1
-    missing = [number for number in range(first, total + 1) if number not in parts]
-    if missing:
-        names = ", ".join(str(number) for number in missing)
-        raise MissingPartError(
-            f"part {names} of {total} of the issue's body is missing; restore the comment or the text"
-        )
-    return "\n".join([_CUT_NOTE.sub("", _MARKER.sub("", body).rstrip()), *(parts[n] for n in sorted(parts))])

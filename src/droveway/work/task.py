@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from droveway.core.vocabulary import TYPE_MANUAL, Status, branch_issue, statuses, worker_branch
-from droveway.forge.model import Comment, Issue
-from droveway.work.body import IssueBody, MissingPartError, Unreadable, join_parts, parse_body
+from droveway.forge import Comment, Issue, MissingPartError, join_parts
+from droveway.work.body import IssueBody, Unreadable, parse_body
 from droveway.work.frontmatter import FrontMatter
 
 
@@ -73,7 +73,7 @@ def read_task(issue: Issue, comments: Sequence[Comment] = ()) -> Task:
 
     Only parts of our own identity count. Raises MissingPartError, whose message goes to the issue.
     """
-    text = join_parts(issue.body, [comment.body for comment in comments if comment.ours]) if comments else issue.body
+    text = join_parts(issue.body, comments) if comments else issue.body
     return Task(
         number=issue.number,
         title=issue.title,

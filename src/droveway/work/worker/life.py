@@ -13,12 +13,11 @@ from droveway.core.points import point
 from droveway.core.repo import RepoId
 from droveway.core.vocabulary import Message, Status, branch_issue
 from droveway.engine import JobInterruptedError
-from droveway.forge.port import ForgeError
+from droveway.forge import ForgeError, MissingPartError, join_parts
 from droveway.git import GateError, GitError, Place, Relay
 from droveway.sessions import Fleet, Outcome, TurnResult
 from droveway.work import texts
 from droveway.work.attempts import SUCCEEDED, Attempt, AttemptOutcome, read_attempts, utc
-from droveway.work.body import MissingPartError, join_parts
 from droveway.work.task import Task, read_task
 from droveway.work.validation import Report, errors_text
 from droveway.work.worker import effects, finish
@@ -82,7 +81,7 @@ async def _prepare(fleet: Fleet, context: JobContext, orders: Orders) -> Work:
     missing = ""
     try:
         task = read_task(issue, comments)
-        text = join_parts(issue.body, [comment.body for comment in comments if comment.ours])
+        text = join_parts(issue.body, comments)
     except MissingPartError as error:
         task, text, missing = read_task(issue), issue.body, str(error)
     _check_wanted(task, mine)
