@@ -104,7 +104,7 @@ def _condition(key: str, value: str) -> tuple[str, list[Any]]:
     if key in _TIMES:
         return _time(_TIMES[key], value)
     text = f"{key}:{value}" if key else value
-    if not text or text in ("AND", "OR"):
+    if not text or text in ("AND", "OR", "(", ")"):  # gh puts words between brackets
         return "", []
     pattern = "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
     like = "(issues.title LIKE ? ESCAPE '\\' OR coalesce(issues.body, '') LIKE ? ESCAPE '\\')"

@@ -98,7 +98,7 @@ def _identity(tx: Tx, author_id: int, when: str, author: Commit | None = None) -
     if author:
         env["GIT_AUTHOR_NAME"] = author.author.name or author.author.email or "unknown"
         env["GIT_AUTHOR_EMAIL"] = author.author.email
-        env["GIT_AUTHOR_DATE"] = author.author.raw
+        env["GIT_AUTHOR_DATE"] = f"@{author.author.raw}"  # without @ git takes small numbers for something else
     return env
 
 
@@ -208,7 +208,7 @@ def _replay(tx: Tx, git: GitRepo, actor: Actor, base: str, head: str) -> str:
 def _pick(git: GitRepo, commit: Commit, onto: str) -> tuple[str, bool]:
     """Merge what ``commit`` changes into ``onto``: git 2.39 has no ``--merge-base``, so two commits say which base it is."""
     env = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
-           (("NAME", "forge"), ("EMAIL", "forge@localhost"), ("DATE", "0 +0000"))}  # fmt: skip
+           (("NAME", "forge"), ("EMAIL", "forge@localhost"), ("DATE", "@0 +0000"))}  # fmt: skip
     parent = commit.parents[0]
     ours = git.commit_tree(git.tree_of(onto), [parent], "ours", env)
     theirs = git.commit_tree(commit.tree, [parent], "theirs", env)
