@@ -4,6 +4,7 @@ from droveway.forge.comments import MissingPartError, find_by_key, fit, join_par
 from droveway.forge.counting import Count, Counters, Priority
 from droveway.forge.credentials import TOKEN_VARIABLES, find_token
 from droveway.forge.effects import handlers
+from droveway.forge.facts import check_state, conflict_of, pull_facts, readiness_of
 from droveway.forge.github import GitHubForge
 from droveway.forge.http import EtagStore
 from droveway.forge.limits import Bucket
@@ -69,12 +70,16 @@ __all__ = [
     "Review",
     "ReviewState",
     "ReviewThread",
+    "check_state",
+    "conflict_of",
     "find_by_key",
     "find_token",
     "fit",
     "handlers",
     "join_parts",
     "post",
+    "pull_facts",
+    "readiness_of",
     "render",
     "split_body",
 ]

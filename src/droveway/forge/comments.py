@@ -56,7 +56,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 def render(body: str, message: Message | str, key: str, markers: Sequence[str] = ()) -> str:
-    """Make a comment's text: the body, cut where it is too long, the markers, ours with the key at the end."""
+    """Make a comment: the body, cut where it is too long, the markers, and ours with the key at the end."""
     tail = "\n".join([*markers, message_marker(str(message), key)])
     return fit(body, tail)
 
