@@ -1,1 +1,1 @@
-"""The batch room."""
+"""The batch room: plan → graph → tiers → consolidation → batch PR → landing. One loop, ``integrate``."""

@@ -11,7 +11,7 @@ from droveway.batch.facts import BatchFacts
 from droveway.batch.graph import Graph
 from droveway.batch.issues import with_branch
 from droveway.core.decisions import Blocker, Comment, Decision, EditIssue, SetStatus
-from droveway.core.keys import Key
+from droveway.core.keys import Key, find_marker
 from droveway.core.vocabulary import Message, Status
 from droveway.work import (
     BatchView,
@@ -81,6 +81,8 @@ def naming_decisions(facts: BatchFacts) -> tuple[Decision, ...]:
             continue
         key = Key("BAT-025", facts.repo, f"issue:{task.number}")
         old = bodies[task.number]
+        if find_marker(old, "body-continues"):  # only a whole body may be edited; the name rule gives the branch
+            continue
         edit = EditIssue(facts.repo, str(key), task.number, body=with_branch(old, task.branch), expected_body=old)
         fact = f"#{task.number} names no branch"
         decisions.append(Decision("BAT-025", facts.repo, f"issue:{task.number}", (fact,), actions=(edit,)))

@@ -14,9 +14,9 @@ from droveway.batch.metadata import CreatedBy, Metadata, read_metadata, render_m
 from droveway.batch.metadata import created_by as read_created_by
 from droveway.batch.plan import Plan, plan_tiers
 from droveway.batch.start import start_batch
-from droveway.core.decisions import CreateIssue, Decision
+from droveway.core.decisions import CreateIssue, Decision, EditIssue
 from droveway.core.errors import HerdError, InputError
-from droveway.core.keys import find_plan, message_key
+from droveway.core.keys import Key, find_marker, find_plan, message_key
 from droveway.core.lease import Lease
 from droveway.core.points import point
 from droveway.core.repo import RepoId
@@ -197,7 +197,24 @@ async def _bodies(fleet: Fleet, repo: RepoId, plan: Plan, issues: Mapping[int, I
         # A body that has its branch was finished by an earlier run, and may have been edited by a person since.
         if isinstance(body, IssueBody) and not body.front.branch:
             needs = tuple(issues[other].number for other in task.depends_on)
-            await lease.check()
-            text = with_links(issue.body, needs, worker_branch(issue.number, issue.title))
-            await fleet.forge.edit_issue(repo, issue.number, body=text)
+            await _link(fleet, repo, plan, index, issue, needs, lease)
         await point("plan.body")
+
+
+async def _link(
+    fleet: Fleet, repo: RepoId, plan: Plan, index: int, issue: Issue, needs: tuple[int, ...], lease: Lease
+) -> None:
+    """Write one body's links. One that was posted in parts is edited as a whole, so that the parts stay right."""
+    branch = worker_branch(issue.number, issue.title)
+    mark = find_plan(issue.body)
+    if mark is None or find_marker(issue.body, "body-continues") is None:
+        await lease.check()
+        await fleet.forge.edit_issue(repo, issue.number, body=with_links(issue.body, needs, branch))
+        return
+    whole = first_body(str(repo), plan, mark[0], index, issue.milestone or 0)
+    key = Key("BAT-021", str(repo), f"issue:{issue.number}", "-", "links")
+    edit = EditIssue(str(repo), str(key), issue.number, body=with_links(whole, needs, branch))
+    decision = Decision("BAT-021", str(repo), f"issue:{issue.number}", ("it was posted in parts",), actions=(edit,))
+    outcome = await fleet.actuator.act(decision, lease, loop="plan")
+    if not outcome.ok:
+        raise HerdError(f"writing the body of #{issue.number}: {outcome.results[0].detail}")

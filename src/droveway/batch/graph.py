@@ -26,7 +26,9 @@ class Graph(msgspec.Struct, frozen=True):
 
     @property
     def current(self) -> int | None:
-        """Give the first tier that is not complete; None where all are (BAT-100)."""
+        """Give the first tier that is not complete; None where all are, or where there are no tiers (BAT-100)."""
+        if self.cycle:
+            return None
         return min((self.tier[number] for number, task in self.tasks.items() if not task.complete), default=None)
 
     @property

@@ -15,6 +15,7 @@ from droveway.core.keys import Key
 from droveway.core.repo import RepoId
 from droveway.core.vocabulary import Message, Status
 from droveway.git import Conflict, Merged, Replayed
+from droveway.work import Task
 
 if TYPE_CHECKING:
     from droveway.sessions import Fleet
@@ -95,7 +96,7 @@ def open_decision(facts: BatchFacts, found: BaseFacts) -> Decision:
     graph = facts.graph
     tasks = tuple(graph.tasks.values())
     summary = texts.pull_summary(facts.metadata.pr_summary, facts.milestone.title, tasks)
-    rows = [(task, graph.tier_of(task.number), _state(facts, task.number)) for task in facts.tasks]
+    rows = [(task, graph.tier_of(task.number), state_of(task)) for task in facts.tasks]
     workers = [task.branch for task in facts.tasks if not task.manual]
     commands = facts.settings.validation.commands
     done = sum(1 for task in tasks if task.complete)
@@ -115,8 +116,8 @@ def open_decision(facts: BatchFacts, found: BaseFacts) -> Decision:
     return Decision("BAT-215", facts.repo, facts.subject, (fact,), actions=(action,), head=found.tip)
 
 
-def _state(facts: BatchFacts, number: int) -> str:
-    task = next(task for task in facts.tasks if task.number == number)
+def state_of(task: Task) -> str:
+    """Give a task's state in one word: done, closed, its status, or unclear where it has none or two."""
     if task.status is Status.DONE:
         return "done"
     return "closed" if not task.open else (task.status.value if task.status else "unclear")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,15 +28,28 @@ _TRIES = 20
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one step of a cycle did: a line for people per change, and why others wait."""
+    """What one step of a cycle did: a line for people per change, and why others wait.
+
+    ``again``: what was done may make more possible at once, so the batch is observed anew.
+    """
 
     lines: tuple[str, ...] = ()
     waiting: tuple[Blocker, ...] = ()
     acted: bool = False
+    again: bool = False
 
     def __add__(self, other: Step) -> Step:
         """Put two steps together."""
-        return Step(self.lines + other.lines, self.waiting + other.waiting, self.acted or other.acted)
+        return Step(
+            self.lines + other.lines,
+            self.waiting + other.waiting,
+            self.acted or other.acted,
+            self.again or other.again,
+        )
+
+    def then_again(self) -> Step:
+        """Ask for another round where anything was done."""
+        return msgspec.structs.replace(self, again=self.acted)
 
 
 async def start_batch(fleet: Fleet, repo: RepoId, milestone: int, lease: Lease) -> tuple[str, ...]:
@@ -103,32 +116,66 @@ async def _dispatch(fleet: Fleet, repo: RepoId, facts: BatchFacts, lease: Lease)
     orphans = advance.orphan_decisions(facts)
     if not advance.candidates(facts) and not any(decision.actions for decision in orphans):
         return Step()
+
+    async def start(slots: Lease, facts: BatchFacts) -> Step:
+        step = (await apply(fleet, advance.orphan_decisions(facts), lease)).then_again()
+        if step.acted:
+            facts = await with_jobs(fleet, repo, facts)
+        return step + await act_starts(fleet, facts, advance.start_decisions(facts), slots, lease)
+
+    return await with_slots(fleet, repo, facts, start)
+
+
+async def with_jobs(fleet: Fleet, repo: RepoId, facts: BatchFacts) -> BatchFacts:
+    """Give the facts with the worker jobs of this moment."""
+    return msgspec.structs.replace(facts, jobs_fact=await read_jobs(fleet, repo))
+
+
+async def with_slots(
+    fleet: Fleet, repo: RepoId, facts: BatchFacts, start: Callable[[Lease, BatchFacts], Awaitable[Step]]
+) -> Step:
+    """Do ``start`` while nobody else may start workers of the repository; it gets the jobs of that moment."""
     slots = await _slots(fleet, repo)
     if slots is None:
         because = "another loop is starting workers of this repository"
         return Step(waiting=(Blocker("dispatching", because, "the next cycle", "the Integrator"),))
     try:
-        facts = msgspec.structs.replace(facts, jobs_fact=await read_jobs(fleet, repo))
-        step = await apply(fleet, advance.orphan_decisions(facts), lease)
-        facts = msgspec.structs.replace(facts, jobs_fact=await read_jobs(fleet, repo)) if step.acted else facts
-        for decision in advance.start_decisions(facts):
-            await slots.check()
-            outcome = await fleet.actuator.act(decision, lease, loop=LOOP)
-            step += told(outcome)
-            step += await _refused(fleet, facts, outcome, lease)
-        return step
+        return await start(slots, await with_jobs(fleet, repo, facts))
     finally:
-        await fleet.engine.release(slots)
+        await _release(fleet, slots)
+
+
+async def act_starts(
+    fleet: Fleet, facts: BatchFacts, decisions: Sequence[Decision], slots: Lease, lease: Lease
+) -> Step:
+    """Act on decisions of dispatch; a start that is refused fails its issue with a comment (BAT-109)."""
+    step = Step()
+    for decision in decisions:
+        await slots.check()
+        outcome = await fleet.actuator.act(decision, lease, loop=LOOP)
+        step += told(outcome) + await _refused(fleet, facts, outcome, lease)
+    return step
 
 
 async def _slots(fleet: Fleet, repo: RepoId) -> Lease | None:
-    """Take the repository's right to start workers, which others hold for moments only."""
+    """Take the repository's right to start workers, which others hold for moments only.
+
+    A verb beside a running engine has no leases: the ids of the runs still keep one attempt from running twice.
+    """
+    take = getattr(fleet.engine, "lease", None)
+    if take is None:
+        return Lease.unshared(f"dispatch/{repo}")
     for _ in range(_TRIES):
-        lease = await fleet.engine.lease(f"dispatch/{repo}")
+        lease: Lease | None = await take(f"dispatch/{repo}")
         if lease is not None:
             return lease
         await fleet.clock.sleep(0.1)
     return None
+
+
+async def _release(fleet: Fleet, slots: Lease) -> None:
+    if getattr(fleet.engine, "release", None) is not None:
+        await fleet.engine.release(slots)
 
 
 async def _refused(fleet: Fleet, facts: BatchFacts, outcome: Outcome, lease: Lease) -> Step:

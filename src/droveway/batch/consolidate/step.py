@@ -22,7 +22,7 @@ _TRIES = 3
 
 
 class PushRefusedError(HerdError):
-    """The forge refuses the push for good (protection, a missing right, authentication): the pipeline stops (BAT-184)."""
+    """The forge refuses the push for good (protection, a missing right, authentication): all stops (BAT-184)."""
 
 
 async def consolidate(fleet: Fleet, repo: RepoId, facts: BatchFacts, lease: Lease) -> Step:
@@ -31,6 +31,7 @@ async def consolidate(fleet: Fleet, repo: RepoId, facts: BatchFacts, lease: Leas
     Raises PushRefusedError for a rejection that a retry can't help; GitError where git or the forge did not answer.
     """
     step = Step()
+    found: SweepFacts | None = None
     reason = ""
     for _ in range(_TRIES):
         found = await observe_sweep(fleet, repo, facts)
@@ -44,7 +45,7 @@ async def consolidate(fleet: Fleet, repo: RepoId, facts: BatchFacts, lease: Leas
         step += pushed
         if not reason:
             return step + await _rest(fleet, facts, found, lease)
-    return step + await apply(fleet, rules.rejected_decisions(facts, found, reason), lease)
+    return step + (await apply(fleet, rules.rejected_decisions(facts, found, reason), lease) if found else Step())
 
 
 async def _push(fleet: Fleet, facts: BatchFacts, found: SweepFacts, lease: Lease) -> tuple[Step, str]:

@@ -8,7 +8,7 @@ COMPLEXITIES = ("", "low", "medium", "high")
 TYPES = ("", "feature", "bugfix")
 
 
-class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Task(msgspec.Struct, frozen=True):
     """One task of a plan. ``depends_on`` are 0-based indices into the plan's tasks, without doubles."""
 
     title: str
@@ -28,7 +28,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: int = 0
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Plan(msgspec.Struct, frozen=True):
     """A whole plan that has passed the validator."""
 
     batch_name: str

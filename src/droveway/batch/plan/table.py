@@ -9,9 +9,9 @@ from droveway.batch.plan.validate import plan_tiers
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One task: its 0-based index, title, tier, complexity, dependencies (indices) and whether a person does it."""
+    """One task; ``number`` and ``depends_on`` are 0-based indices; ``manual``: a person does it."""
 
-    index: int
+    number: int
     title: str
     tier: int
     complexity: str

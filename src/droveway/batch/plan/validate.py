@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ MAX_TITLE = 200
 
 
 class ReadPlan(msgspec.Struct, frozen=True):
-    """A plan that passed, with its warnings."""
+    """A plan that passed, with its warnings and its id: the file's name without suffix (BAT-013)."""
 
     plan: Plan
+    plan_id: str
     warnings: tuple[str, ...] = ()
 
 
@@ -31,7 +33,12 @@ def read_plan(path: Path, *, strict_scope: bool = False) -> ReadPlan:
     check = check_plan(path, strict_scope=strict_scope)
     if check.plan is None:
         raise InputError(*check.errors)
-    return ReadPlan(check.plan, check.warnings)
+    return ReadPlan(check.plan, plan_id(path), check.warnings)
+
+
+def plan_id(path: Path) -> str:
+    """Give the id of a plan file: its name without suffix, in the characters that a marker may hold."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.")[:100] or "plan"
 
 
 def check_plan(path: Path, *, strict_scope: bool = False) -> PlanCheck:
@@ -325,6 +332,6 @@ def _shown(value: Any) -> str:
     return cut_chars(text, 60)
 
 
-def plan_as_json(plan: Plan) -> bytes:
+def plan_as_json(plan: Plan) -> str:
     """Give the plan file's form of a plan, for keeping it and for editing it."""
-    return msgspec.json.format(msgspec.json.encode(plan), indent=2)
+    return msgspec.json.format(msgspec.json.encode(plan), indent=2).decode() + "\n"
