@@ -14,8 +14,9 @@ from graphql import (
     build_schema,
 )
 
-from droveway.localforge.graphql import (  # the modules register their resolvers
+from droveway.localforge.graphql import (  # noqa: F401 (importing a module registers its resolvers)
     actors,
+    checks,
     commits,
     constants,
     issues,
@@ -24,22 +25,12 @@ from droveway.localforge.graphql import (  # the modules register their resolver
     mutations_reviews,
     pulls,
     repositories,
+    reviews,
     root,
+    settings,
 )
 from droveway.localforge.graphql.registry import FIELDS, Info, Resolver
 
-MODULES: Final = (
-    actors,
-    commits,
-    constants,
-    issues,
-    mutations_issues,
-    mutations_pulls,
-    mutations_reviews,
-    pulls,
-    repositories,
-    root,
-)
 _CONNECTION: Final[dict[str, Resolver]] = {
     "nodes": lambda source, _info: source.nodes(),
     "edges": lambda source, _info: source.edges(),

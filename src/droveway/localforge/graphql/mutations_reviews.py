@@ -7,8 +7,8 @@ from typing import Any
 from droveway.localforge.graphql.context import context
 from droveway.localforge.graphql.mutations import Input, again, issue_row, mutation, repo_of, target
 from droveway.localforge.graphql.pages import Edge, encode, one
-from droveway.localforge.graphql.pulls import pull_of
 from droveway.localforge.graphql.registry import Info
+from droveway.localforge.graphql.reviews import pull_of
 from droveway.localforge.ops import reviews
 
 _THREAD = {"startLine": "start_line", "startSide": "start_side"}

@@ -14,8 +14,8 @@ from droveway.localforge.graphql.context import Context, context
 from droveway.localforge.graphql.errors import Refusal, not_found
 from droveway.localforge.graphql.issues import either, load
 from droveway.localforge.graphql.pages import Connection, Key, Node, one, paged, selects
-from droveway.localforge.graphql.pulls import review_comments
 from droveway.localforge.graphql.registry import Info, field
+from droveway.localforge.graphql.reviews import review_comments
 
 
 @field("Query.viewer")
