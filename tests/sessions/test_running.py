@@ -129,7 +129,7 @@ async def test_a_cancelled_job_ends_its_agent(tmp_path: Path, program: Program) 
         job = context(fleet)
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             task = group.create_task(run_agent(fleet, request(tmp_path), job))
-            while not (tmp_path / "place" / "tree" / "started").exists():
+            while not (tmp_path / "place" / "tree" / "started").exists():  # noqa: ASYNC110 - a file has no event
                 await asyncio.sleep(0.01)
             job.cancelled.set()
         assert task.result().outcome is Outcome.KILLED

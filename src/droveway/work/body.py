@@ -1,4 +1,4 @@
-"""The codec of an issue's body: front matter, sections, and back, with nothing changed by itself (BAT-024 … BAT-029)."""
+"""The codec of an issue's body: front matter, sections, and back; what is left alone stays as it is (BAT-024 … 029)."""
 
 from __future__ import annotations
 

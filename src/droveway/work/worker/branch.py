@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 import structlog
 
-from droveway.core.vocabulary import PROGRESS_DIR
+from droveway.core.vocabulary import ATTIC_PREFIX, PROGRESS_DIR
 from droveway.git import AlreadyContained, Conflict, Merged, Mirror
 from droveway.work.worker import effects
 from droveway.work.worker.files import without_progress
@@ -87,7 +87,8 @@ async def find_start(work: Work) -> Start:
         case Conflict():
             structlog.get_logger().warning(FRESH_NOTE, issue=work.number)
             await effects.drop_branch(work, tip, keep=True)
-            work.notes.append(f"{FRESH_NOTE} The old tip {tip} is kept at refs/herd/attic/{work.number}.")
+            attic = f"{ATTIC_PREFIX}{work.number}/{work.orders.attempt}"
+            work.notes.append(f"{FRESH_NOTE} The old tip {tip} is kept for 30 days at {attic}.")
             return Start(batch, None, batch, readable=readable)
         case AlreadyContained():
             commit = tip

@@ -13,7 +13,17 @@ from droveway.agents import agent_environment
 from droveway.core.points import point
 from droveway.core.vocabulary import PROGRESS_DIR
 from droveway.git import Conflict, Place, Relay, RelayOutcome, conflict_markers
-from droveway.work.validation import Check, DiskTree, Report, ValidationOutcome, errors_text, plan, run_checks
+from droveway.work.validation import (
+    Check,
+    CheckStatus,
+    DiskTree,
+    Report,
+    Result,
+    ValidationOutcome,
+    errors_text,
+    plan,
+    run_checks,
+)
 from droveway.work.worker.agent import harvest, run_command
 from droveway.work.worker.branch import Start, errors_path, marker_path
 from droveway.work.worker.files import with_files, without_progress
@@ -32,10 +42,10 @@ class Gathered(msgspec.Struct, frozen=True):
     removed: tuple[str, ...] = ()
 
 
-async def gather(work: Work, place: Place, start: Start, *, checkpoint: bool = False) -> Gathered:
+async def gather(work: Work, place: Place, start: Start, *, checkpoint: bool = False, marked: bool = False) -> Gathered:
     """Take what the agent committed and commit what it did not; no file of ours is left in it (BAT-128, BAT-138).
 
-    A ``checkpoint`` preserves, it completes nothing (BAT-172).
+    A ``checkpoint`` preserves, it completes nothing (BAT-172); ``marked``: no agent ran, the marker is our own.
     """
     await harvest(work, place)
     tip = await place.take() or place.start
@@ -49,7 +59,7 @@ async def gather(work: Work, place: Place, start: Start, *, checkpoint: bool = F
     commit = removed.commit if removed else commit
     # What an agent says of its own validation is discarded, whatever it says (BAT-154).
     own = [path for path in (marker_path(work.number), errors_path(work.number)) if await _has(work, commit, path)]
-    if own:
+    if own and not marked:
         commit = await with_files(work, commit, "Remove validation files", add={}, remove=own)
     base = await work.mirror.merge_base(start.batch, commit) or start.batch
     changed = [path for path in await work.mirror.changed_files(base, commit) if not _ours(path)]
@@ -96,11 +106,14 @@ async def run_setup(work: Work, place: Place) -> None:
         )
 
 
-async def validate(work: Work, place: Place, changed: Sequence[str]) -> Report:
-    """Run the project's checks on the agent's tree, in its sandbox (BAT-139, BAT-151)."""
-    checks = [check for check in checks_for(work, place, changed) if check.kind != "setup"]
+async def validate(work: Work, place: Place, start: Start, gathered: Gathered) -> Report:
+    """Run the project's checks on the agent's tree, in its sandbox (BAT-139, BAT-151); a resolver's result first."""
+    checks = [check for check in checks_for(work, place, gathered.changed) if check.kind != "setup"]
     budget = (work.times.validation - work.fleet.clock.now()).total_seconds()
-    return await _run(work, place, checks, budget)
+    report = await _run(work, place, checks, budget)
+    if not work.task.front.is_resolver:
+        return report
+    return Report((*await _resolved(work, start, gathered), *report.results))
 
 
 async def _run(work: Work, place: Place, checks: Sequence[Check], budget: float, *, setup: bool = False) -> Report:
@@ -153,30 +166,33 @@ async def push(work: Work, relay: Relay, commit: str) -> None:
         raise WorkerError(f"the push could not be verified: {ref} is at {found or 'nothing'}, not at {commit}")
 
 
-async def check_resolver(work: Work, start: Start, gathered: Gathered) -> None:
-    """Fail a resolver's result that holds markers, lacks a branch, or breaks a lockfile (BAT-193, case G03)."""
+async def _resolved(work: Work, start: Start, gathered: Gathered) -> tuple[Result, ...]:
+    """Give a failed result where a conflict is not resolved (BAT-193, case G03), and nothing where it is.
+
+    The history must contain the branches to merge, no file that conflicted may hold markers, known lock files parse.
+    """
     mirror = work.mirror
+    problems: list[str] = []
     for name in work.task.front.conflicting_branches:
         sha = start.readable.get(name)
         if sha is None:
             continue
         if not await mirror.is_ancestor(sha, gathered.commit):
-            raise WorkerError(
-                f"the result does not contain {name}, which it should merge",
-                next_step="a retry merges it again; or resolve it by hand on the worker branch",
-            )
+            problems.append(f"the history does not contain {name}: merge it with git merge origin/{name}")
         outcome = await mirror.merge(
-            start.commit, sha, message="probe", author=work.framework, committer=work.framework, when=work.now()
+            start.batch, sha, message="probe", author=work.framework, committer=work.framework, when=work.now()
         )
-        paths = outcome.paths if isinstance(outcome, Conflict) else ()
-        for path in paths:
+        for path in outcome.paths if isinstance(outcome, Conflict) else ():
             content = await mirror.show_file(gathered.commit, path)
             if content is not None and conflict_markers(content):
-                raise WorkerError(f"conflict markers are left in {path}", next_step="a retry resolves them")
+                problems.append(f"conflict markers are left in {path}")
     for path in gathered.changed:
         problem = _broken_lock(path, await mirror.show_file(gathered.commit, path))
         if problem:
-            raise WorkerError(f"{path} does not parse: {problem}", next_step="make the lock file anew by its tool")
+            problems.append(f"{path} does not parse: {problem}; make it anew by its own tool")
+    if not problems:
+        return ()
+    return (Result("conflict resolution", CheckStatus.FAILED, detail=problems[0], output="\n".join(problems)),)
 
 
 def _broken_lock(path: str, content: bytes | None) -> str:

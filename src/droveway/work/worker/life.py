@@ -208,20 +208,16 @@ async def _do(work: Work, place: Place, relay: Relay, start: Start) -> dict[str,
         work.notes.append("The checklist was complete and validation had passed, so no agent ran (BAT-166).")
     else:
         turn = await _invoke(work, place, relay, start, prompt, system)
-    gathered = await finish.gather(work, place, start)
-    if work.task.front.is_resolver and gathered.changed:
-        await finish.check_resolver(work, start, gathered)
+    gathered = await finish.gather(work, place, start, marked=turn is None)
     if not gathered.changed:
         return await _noop(work, place, start, turn)
-    report = await finish.validate(work, place, gathered.changed)
+    report = await finish.validate(work, place, start, gathered)
     await _interrupted(work)
     if not finish.acceptable(work, report) and turn is not None and report.results:
         again = build_second_prompt(prompt, errors_text(report))
         turn = await _invoke(work, place, relay, start, again, system, second=True)
         gathered = await finish.gather(work, place, start)
-        if work.task.front.is_resolver:
-            await finish.check_resolver(work, start, gathered)
-        report = await finish.validate(work, place, gathered.changed)
+        report = await finish.validate(work, place, start, gathered)
         await _interrupted(work)
     await point("worker.validated")
     commit = await finish.mark(work, gathered, report)
