@@ -18,7 +18,7 @@ SHA = "1" * 40
 
 
 @pytest.mark.req("QLT-043")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, database=None)
 @given(st.text(alphabet=st.sampled_from("ab/.~^:?*[\\@{}-_ \x7f\tlockHEADé|$'\""), min_size=1, max_size=14))
 @example("a.lock/b")
 @example("a/.b")
