@@ -1,1 +1,16 @@
-"""The localforge room."""
+"""The embedded forge: GitHub's wire format on one machine, on SQLite and bare repositories (FRG-020 … FRG-033)."""
+
+from __future__ import annotations
+
+from droveway.localforge.forge import LocalForge
+from droveway.localforge.serving import ServeOptions, main_serve, serve, serve_in_thread
+
+__all__ = ["LocalForge", "ServeOptions", "main_serve", "operations", "serve", "serve_in_thread"]
+
+
+def operations() -> list[tuple[str, str, str]]:
+    """Give every REST operation as (method, template, summary), for ``docs/reference/forge-api.md``."""
+    from droveway.localforge import rest, routing  # noqa: PLC0415 - importing the operations registers them
+
+    assert rest.__all__
+    return routing.operations()
