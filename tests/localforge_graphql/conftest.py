@@ -15,4 +15,4 @@ def world(tmp_path: Path) -> Iterator[World]:
     """A fresh forge in process."""
     made = World(tmp_path / "forge")
     yield made
-    made.kernel.db.close()
+    made.forge.close()

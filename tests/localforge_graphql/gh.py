@@ -21,11 +21,10 @@ def programs() -> list[tuple[str, str]]:
 class Gh:
     """One gh, signed in as one account."""
 
-    def __init__(self, path: str, *, port: int, token: str, home: Path) -> None:
+    def __init__(self, path: str, *, proxy: str, token: str, home: Path) -> None:
         self.path = path
         self.cwd = home / "elsewhere"
         self.cwd.mkdir(parents=True, exist_ok=True)
-        proxy = f"http://127.0.0.1:{port}"
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -51,6 +50,11 @@ class Gh:
         if ok and done.returncode:
             pytest.fail(f"gh {' '.join(argv)}: {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
+
+    def place(self, origin: str) -> None:
+        """Make the folder a git work place with this origin: the older gh wants one for `pr create`."""
+        for argv in (("init", "-q"), ("remote", "add", "origin", origin)):
+            subprocess.run(["git", *argv], cwd=self.cwd, check=True, capture_output=True)
 
     def out(self, *argv: str) -> str:
         return self.run(*argv).stdout

@@ -18,9 +18,12 @@ from graphql import (
     is_required_argument,
     is_required_input_field,
     is_specified_scalar_type,
+    parse,
+    validate,
     validate_schema,
 )
 
+from droveway.forge import queries
 from droveway.localforge.graphql.build import schema
 from droveway.localforge.graphql.exceptions import EXCEPTIONS
 
@@ -107,6 +110,16 @@ def test_the_list_of_exceptions_holds_nothing_that_is_not_one(published: GraphQL
     found = dict(differences(schema(), published))
     assert set(EXCEPTIONS) == set(found)
     assert all(EXCEPTIONS.values())
+
+
+@pytest.mark.req("FRG-004", "FRG-023")
+def test_every_query_of_our_own_client_is_valid_here() -> None:
+    texts = {key: value for key, value in vars(queries).items() if key.isupper() and isinstance(value, str)}
+    texts = {key: value for key, value in texts.items() if "query " in value}
+    assert {"REPO", "BATCH", "THREADS", "COMMIT"} <= texts.keys()
+    texts["closed_issues"] = queries.closed_issues([1, 2])
+    found = {key: [error.message for error in validate(schema(), parse(text))] for key, text in texts.items()}
+    assert {key: why for key, why in found.items() if why} == {}
 
 
 @pytest.mark.req("FRG-023")

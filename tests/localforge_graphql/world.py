@@ -7,10 +7,10 @@ from typing import Any
 
 from droveway.core.clock import SystemClock
 from droveway.core.ids import SeededIds
+from droveway.localforge import LocalForge
 from droveway.localforge.access import Actor, actor_of
 from droveway.localforge.db import Row
 from droveway.localforge.graphql import handle
-from droveway.localforge.kernel import Kernel
 from droveway.localforge.ops import accounts, pulls
 
 _WHO = {
@@ -24,13 +24,16 @@ class World:
     """One forge with the repository owner/road."""
 
     def __init__(self, data: Path) -> None:
-        self.kernel = Kernel(data, SystemClock(), SeededIds(1), "http://github.localhost")
+        self.forge = LocalForge.open(
+            data, clock=SystemClock(), ids=SeededIds(1), owner="owner", base_url="http://github.localhost"
+        )
+        self.kernel = self.forge._kernel
+        self.token = (self.forge.first_tokens or {})["owner"]
+        self.forge.create_repo("owner", "road")
         with self.kernel.write() as tx:
-            owner = accounts.create_user(tx, "owner")
-            self.bot = actor_of(tx, accounts.create_user(tx, "herd-bot", kind="Bot")["id"])
+            self.owner, self.bot = (actor_of(tx, row["id"]) for row in tx.all("SELECT id FROM users ORDER BY id"))
             self.stranger = actor_of(tx, accounts.create_user(tx, "stranger")["id"])
-            self.owner = actor_of(tx, owner["id"])
-            self.repo: Row = accounts.create_repo(tx, owner, "road")
+            self.repo: Row = tx.get("repos", 1)
             self.git = self.kernel.git(self.repo["id"])
         self.base = self.commit("main", {"README.md": "one\n"}, "First")
 
