@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from droveway.core.actuator import Done, EffectError, Ready
@@ -61,11 +63,14 @@ def test_a_good_database_passes_and_sqlite_is_in_wal_mode(tmp_path: Path, postgr
 
 @pytest.mark.req("ENG-009")
 def test_the_sqlite_in_use_can_run_the_engine_and_an_old_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    ensure()
+    assert ensure() == sys.modules["sqlite3"].sqlite_version
     assert problem() == ""
-    monkeypatch.setattr(sys, "version_info", type("V", (tuple,), {"major": 3, "minor": 13})((3, 13, 0)))
-    monkeypatch.setattr(sys.modules["sqlite3"], "sqlite_version", "3.40.1")
-    assert "Python 3.13 with SQLite 3.40.1" in problem()
+    monkeypatch.setitem(sys.modules, "pysqlite3", None)  # not installed
+    monkeypatch.setitem(sys.modules, "sqlite3", types.SimpleNamespace(sqlite_version="3.40.1"))
+    if sys.version_info >= (3, 12):
+        assert "with SQLite 3.40.1 cannot run the engine: install pysqlite3-binary" in problem()
+    else:
+        assert problem() == ""
 
 
 async def test_starting_and_cancelling_jobs_are_effects_that_are_found_again() -> None:
@@ -193,3 +198,35 @@ async def test_dbos_says_nothing_on_the_terminal(database_url: str, capfd: pytes
     await engine.wait("x", 20)
     await engine.stop()
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.req("QLT-033")
+async def test_killed_database_connections_cost_no_job(postgres: Cluster, postgres_template: str) -> None:
+    url = postgres.database(postgres_template)
+    engine = DbosEngine(
+        url, executor_id="a", clock=SystemClock(), ids=RandomIds(), slots={"workers": 2}, poll_seconds=0.05
+    )
+    gate = asyncio.Event()
+
+    async def work(context: JobContext) -> Any:
+        await gate.wait()
+        return context.job.id
+
+    engine.register("work", "workers", work)
+    await engine.start()
+    try:
+        await engine.enqueue(Job("running", "work", "issue:1"))
+        async with asyncio.timeout(20):
+            while (await engine.jobs(active_only=True))[0].state is not JobState.RUNNING:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        gate.set()
+        assert (await engine.wait("running", 20)).result == "running"
+        await engine.enqueue(Job("next", "work", "issue:1"))
+        assert (await engine.wait("next", 20)).result == "next"
+    finally:
+        await engine.stop()

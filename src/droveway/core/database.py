@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sqlite3
+import sys
 import time
 from pathlib import Path
 from typing import Any
+
+SQLITE_NEEDED = (3, 42, 0)  # by the engine, on Python >= 3.12
+
+
+def ensure_sqlite() -> str:
+    """Put ``pysqlite3`` in the place of ``sqlite3`` where Python >= 3.12 has too old a SQLite; give the version in use.
+
+    SQLAlchemy imports the module when it makes its first engine, so it is enough to do this before (ENG-009). Without
+    pysqlite3 nothing is changed: the engine's ``check_runtime`` says it then.
+    """
+    if sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < SQLITE_NEEDED:
+        with contextlib.suppress(ImportError):
+            module, api = importlib.import_module("pysqlite3"), importlib.import_module("pysqlite3.dbapi2")
+            sys.modules["sqlite3"], sys.modules["sqlite3.dbapi2"] = module, api
+    return str(importlib.import_module("sqlite3").sqlite_version)
 
 
 def is_sqlite(url: str) -> bool:
@@ -16,6 +34,7 @@ def is_sqlite(url: str) -> bool:
 def engine_url(url: str) -> str:
     """Give SQLAlchemy's URL for ``sqlite:///PATH`` or ``postgresql://…``; a SQLite file's folder is made."""
     if is_sqlite(url):
+        ensure_sqlite()
         path = url.partition(":///")[2].partition("?")[0]
         if path and path != ":memory:":
             Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)

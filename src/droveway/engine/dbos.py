@@ -148,6 +148,7 @@ class DbosEngine(EngineClient):
                 executor_id=self.executor_id,
                 max_executor_threads=2 * threads + 8,
                 use_listen_notify=False,
+                notification_listener_polling_interval_sec=0.2,  # we wait for no notifications; a stop waits for this
                 log_level="ERROR",
             )
         )
