@@ -27,6 +27,7 @@ from droveway.batch.plan import (
 )
 from droveway.batch.report import CycleReport
 from droveway.batch.start import start_batch
+from droveway.batch.steps import batch_of, integrate_step, worker_job
 from droveway.batch.views import BatchSummary, BatchView, PullView, TaskView, batches, show_batch
 from droveway.batch.why import Explanation, explain
 
@@ -47,6 +48,7 @@ __all__ = [
     "Row",
     "Task",
     "TaskView",
+    "batch_of",
     "batches",
     "cancel_batch",
     "check_plan",
@@ -55,6 +57,7 @@ __all__ = [
     "dispatch_issues",
     "explain",
     "integrate",
+    "integrate_step",
     "is_batch",
     "merge_batch",
     "observe",
@@ -67,4 +70,5 @@ __all__ = [
     "start_batch",
     "tiers",
     "validate",
+    "worker_job",
 ]
