@@ -232,9 +232,13 @@ def deciding_votes(votes: Iterable[Vote], *, author: str = "") -> tuple[Vote, ..
     for vote in votes:
         if vote.state in _COUNTING and (not author or vote.author.lower() != author.lower()):
             by_author[vote.author.lower()].append(vote)
-    newest = [max(own, key=lambda vote: (vote.at or _NEVER, vote.id, _RANK[vote.state])) for own in by_author.values()]
+    newest = [max(own, key=_vote_age) for own in by_author.values()]
     return tuple(sorted(newest, key=lambda vote: vote.author.lower()))
 
 
 # Of two votes at one moment the more careful one counts.
 _RANK = MappingProxyType({"APPROVED": 0, "DISMISSED": 1, "UNKNOWN": 2, "CHANGES_REQUESTED": 3})
+
+
+def _vote_age(vote: Vote) -> tuple[object, ...]:
+    return (vote.at or _NEVER, vote.id, _RANK[vote.state], vote.counts, vote.commit)

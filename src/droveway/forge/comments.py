@@ -62,7 +62,7 @@ def render(body: str, message: Message | str, key: str, markers: Sequence[str] =
 
 
 def fit(body: str, tail: str = "") -> str:
-    """Cut a body so that it and ``tail`` are within the limit; fences are closed, the cut is told, the tail is whole."""
+    """Cut a body so that it and ``tail`` fit; fences are closed, the cut is told, the tail stays whole."""
     body, own = _without_markers(body)
     tail = "\n".join(part for part in (own, tail) if part)
     end = f"\n\n{tail}" if tail else ""
