@@ -99,7 +99,6 @@ async def test_a_forge_that_does_not_answer_is_neither_done_nor_stale(
     assert caught.value.kind == "transport"
 
 
-@pytest.mark.req("BAT-184")
 async def test_a_refused_credential_is_told_apart(
     tmp_path: Path, git: Git, clock: SystemClock, unauthorised: str, new: str
 ) -> None:

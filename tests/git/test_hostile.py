@@ -151,7 +151,7 @@ async def test_no_setting_hook_or_filter_of_the_agent_s_runs(
 
 
 @pytest.mark.smoke
-@pytest.mark.req("BAT-133", "BAT-135")
+@pytest.mark.req("BAT-135")
 async def test_a_push_past_the_gate_s_hook_stays_in_the_gate_and_in_the_report(
     place: Place, mirror: Mirror, forge: Forge
 ) -> None:

@@ -44,7 +44,7 @@ async def test_the_refs_follow_the_forge_and_what_is_gone_there_goes(forge: Forg
     assert await mirror.refs() == {k: v for k, v in forge.refs().items() if k.startswith("refs/heads/")}
 
 
-@pytest.mark.req("BAT-165", "BAT-178")
+@pytest.mark.req("BAT-165")
 async def test_the_forge_s_refs_are_answered_exactly_or_not_at_all(
     forge: Forge, mirror: Mirror, tmp_path: Path
 ) -> None:

@@ -45,7 +45,6 @@ async def test_a_git_that_does_not_end_is_stopped(git: Git, tmp_path: Path) -> N
     assert caught.value.timed_out
 
 
-@pytest.mark.req("QLT-040")
 async def test_a_token_is_in_no_argument_no_file_and_no_error(
     tmp_path: Path, forge: Forge, clock: SystemClock, git: Git
 ) -> None:

@@ -223,7 +223,6 @@ async def test_nine_branches_that_raise_one_version_line_are_merged_or_named_and
     assert [c.number for c in result.conflicts] == list(range(2, 10))
 
 
-@pytest.mark.req("BAT-194")
 async def test_a_merge_is_made_refused_or_needless(forge: Forge, mirror: Mirror) -> None:
     base = forge.tip("main") or ""
     ours = forge.branch("batch", {"src/a.txt": "ours\n"})
@@ -240,7 +239,6 @@ async def test_a_merge_is_made_refused_or_needless(forge: Forge, mirror: Mirror)
     assert isinstance(forward, Merged)
 
 
-@pytest.mark.req("BAT-194")
 async def test_a_replay_keeps_authors_and_drops_what_is_there_already(forge: Forge, mirror: Mirror) -> None:
     first = forge.branch("b1", {"x": "1\n"}, message="first\n\nbody")
     second = forge.branch("b2", {"y": "2\n"}, "b1", message="second")
@@ -315,7 +313,7 @@ async def test_what_is_read_of_a_repository(forge: Forge, mirror: Mirror) -> Non
     assert [c.sha for c in await mirror.log(f"{base}..{head}")] == [head]
 
 
-@pytest.mark.req("BAT-180", "BAT-189")
+@pytest.mark.req("BAT-180")
 async def test_a_consolidation_is_one_fetch_and_one_push(forge: Forge, mirror: Mirror, monkeypatch) -> None:
     tip = forge.branch("herd/batch/1-x", {})
     names = [f"herd/worker/{n}-w" for n in range(1, 6)]
