@@ -1,0 +1,1 @@
+"""The embedded forge: REST, git, journal, webhooks."""
