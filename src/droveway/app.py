@@ -216,7 +216,7 @@ async def open_fleet(spec: FleetSpec) -> AsyncIterator[Fleet]:
         git = Git(runner, scrubbed_environment(spec.environ))
         mirrors = _Mirrors(spec.home, forge, git, spec.clock)
         engine = _make_engine(spec, url)
-        handlers = {
+        handlers: dict[type[Any], Any] = {
             **forge_handlers(forge),
             **engine_effects.handlers(engine),
             MoveRefs: MoveRefsHandler(lambda name: mirrors(RepoId.parse(name))),

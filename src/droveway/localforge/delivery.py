@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import httpx
 
+from droveway.core.tasks import background
 from droveway.localforge.db import Row
 from droveway.localforge.kernel import Kernel
 
@@ -118,10 +119,8 @@ class Sender:
                 await self.send_queued()
 
         self._kernel.wake = wake
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(forever())
+        async with background(forever()):
             try:
                 yield
             finally:
                 self._kernel.wake = before
-                task.cancel()

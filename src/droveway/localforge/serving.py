@@ -17,6 +17,7 @@ import uvicorn
 from droveway.core.clock import SystemClock
 from droveway.core.errors import HerdError
 from droveway.core.ids import RandomIds
+from droveway.core.tasks import background
 from droveway.localforge.forge import LocalForge
 from droveway.localforge.ops.accounts import BOT
 
@@ -68,14 +69,14 @@ async def serve(forge: LocalForge, *, host: str = "127.0.0.1", port: int = 0) ->
         )
         server = _Server(config)
         forge.base_url = url = _url(host, listener)
-        async with forge.sender.running(), asyncio.TaskGroup() as group:
-            task = group.create_task(server.serve(sockets=[listener]))
+        async with forge.sender.running(), background(server.serve(sockets=[listener])) as task:
             try:
                 while not server.started and not task.done():
                     await asyncio.sleep(0.005)  # uvicorn has no event for it
                 yield url
             finally:
                 server.should_exit = True
+                await asyncio.wait([task])
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import msgspec
 
 from droveway.core.errors import HerdError
 from droveway.core.runner import Limits, Runner, scrubbed_environment
-from droveway.sandbox.toolchain import ETC, SYSTEM, Link, inside, program_paths, python_paths
+from droveway.sandbox.toolchain import ETC, SYSTEM, Link, inside, program_paths, python_paths, search_path
 
 Network: TypeAlias = Literal["full", "none"]
 _GRACE_SECONDS = 8.0  # shorter than the runner's ten, so that the reaper can finish its sweep before it is killed
@@ -111,6 +111,7 @@ class Sandbox:
         if self.level is Level.NONE:
             reaper = str(Path(__file__).with_name("reaper.py"))
             return [sys.executable, "-I", "-S", reaper, str(_GRACE_SECONDS), str(cwd), "--", *argv], dict(env)
+        env = {**env, "PATH": search_path(env.get("PATH", os.defpath))}
         # All capabilities go: as root, one of them would allow mounting /usr writable again.
         command = [self._program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if mounts.network == "full":

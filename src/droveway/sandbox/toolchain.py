@@ -43,6 +43,17 @@ def python_paths() -> tuple[Path, ...]:
     return tuple(path for path in (*dict.fromkeys(prefixes), package) if not inside(path, SYSTEM))
 
 
+def search_path(path: str) -> str:
+    """Give the PATH that works behind the walls: version managers' shims call what is not there, so they go.
+
+    The Python in use comes first where one of them would have given ``python3`` (pyenv, asdf).
+    """
+    entries = path.split(os.pathsep)
+    kept = [entry for entry in entries if Path(entry).name != "shims"]
+    own = [str(Path(sys.base_prefix) / "bin")] if len(kept) < len(entries) else []
+    return os.pathsep.join([*own, *kept])
+
+
 def program_paths(program: str, search: str) -> Iterator[Path | Link]:
     """Give what ``program`` (a path or a name on ``search``) needs: each link on the way, and the place of the file."""
     found = shutil.which(program, path=search)

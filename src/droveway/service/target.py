@@ -97,13 +97,13 @@ async def resolve_target(
         raise InputError("no repository: run this in a clone, or name --repo owner/name")
     from droveway.forge import find_token
 
-    token = await find_token(environ, runner)
-    if not token:
+    found_token = await find_token(environ, runner)
+    if not found_token:
         raise HerdError(
             "no credential for the forge: set HERD_GITHUB_TOKEN, or log in with 'gh auth login'; "
             "for the embedded forge run 'herd up' and 'herd init'"
         )
-    return Target(found, settings.platform.url, token, _git_url(settings.platform.url), provider, top, settings)
+    return Target(found, settings.platform.url, found_token, _git_url(settings.platform.url), provider, top, settings)
 
 
 def _git_url(api_url: str) -> str:

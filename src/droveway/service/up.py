@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -14,6 +13,7 @@ from droveway.app import FleetSpec, Home, Loops, open_fleet
 from droveway.core.clock import Clock, SystemClock
 from droveway.core.ids import Ids, RandomIds
 from droveway.core.repo import RepoId
+from droveway.core.tasks import background
 from droveway.service.found import UpInfo, boot_id, only_one, read_secret, save_secret, write_up
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ async def running(options: UpOptions) -> AsyncIterator[Running]:
             poll_seconds=options.poll_seconds,
             on_cycle=options.on_cycle,
         )
-        stack.push_async_callback(_cancelled, asyncio.ensure_future(loops.run()))
+        await stack.enter_async_context(background(loops.run()))
         yield Running(info, fleet, loops, forge, bot_token, owner_token)
 
 
@@ -145,9 +145,3 @@ def _repositories(options: UpOptions, fleet: Fleet) -> Callable[[], Awaitable[li
         return [RepoId.parse(repository.name) for repository in await fleet.forge.repositories()]
 
     return listed
-
-
-async def _cancelled(task: asyncio.Future[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
