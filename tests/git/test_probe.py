@@ -192,7 +192,7 @@ async def test_the_object_database_merges_what_a_work_tree_merges(tmp_path: Path
         if not same:
             odd.append((seed, expected, found))
     told = f"{clean} clean, {conflicted} conflicts, {len(odd)} different, no answer from a work tree for {unanswered}"
-    print(f"seeds {seeds.start}…{seeds.stop - 1}: {told}")  # noqa: T201 - a failure is replayed by its seed
+    print(f"seeds {seeds.start}…{seeds.stop - 1}: {told}")
     assert len(unanswered) * 50 <= PAIRS
     assert not odd, odd
     assert min(clean, conflicted) >= PAIRS // 10, "too one-sided to prove much"
