@@ -49,4 +49,5 @@ def _default(listed: str, branches: list[str]) -> str:
     head = next((line.split("\t")[0] for line in listed.splitlines() if line.endswith("\tHEAD")), None)
     at_head = [line.split("\t")[1][11:] for line in listed.splitlines() if head and line.startswith(f"{head}\trefs/heads/")]
     usual = [name for name in ("main", "master") if name in (at_head or branches)]
-    return (usual or at_head or branches or ["main"])[0]
+    plain = sorted(at_head or branches, key=lambda name: name.count("/"))
+    return (usual or plain or ["main"])[0]
