@@ -77,7 +77,8 @@ ROWS: list[tuple[str, dict[str, Any], CheckState, dict[str, tuple[str, ...]]]] =
                                             run("unit", at=11)]}, S, {}),
     ("the newest attempt fails", {"runs": [run("unit"), run("unit", "failure", at=11)]}, F, {}),
     ("the newest attempt runs", {"runs": [run("unit"), run("unit", "", at=11)]}, P, {}),
-    ("the newest attempt has no start yet", {"runs": [run("unit"), run("unit", "", status="queued", started=None)]}, P, {}),
+    ("the newest attempt has no start yet",
+     {"runs": [run("unit"), run("unit", "", status="queued", started=None)]}, P, {}),
     ("numbers order attempts where all have them",
      {"runs": [run("unit", "", id=5, status="queued", started=None), run("unit", id=9)]}, S, {}),
     ("a newer run supersedes a cancelled one", {"runs": [run("unit", "cancelled"), run("unit", at=1)]}, S, {}),
@@ -85,7 +86,8 @@ ROWS: list[tuple[str, dict[str, Any], CheckState, dict[str, tuple[str, ...]]]] =
      {"runs": [run("unit", "failure", workflow="a"), run("unit", at=9, workflow="b")]}, F, {}),
     ("another app is another check", {"runs": [run("unit", "failure", app="x"), run("unit", at=9, app="y")]}, F, {}),
     # M01
-    ("a failure beside a skipped required one", {"runs": [run("all-green", "skipped"), run("lint"), run("unit", "failure")],
+    ("a failure beside a skipped required one",
+     {"runs": [run("all-green", "skipped"), run("lint"), run("unit", "failure")],
      "required": ["all-green"]}, F, {"failing": ("unit",)}),
     # M05
     ("a required status, pending then success twice",
@@ -184,4 +186,4 @@ def test_success_needs_every_required_name_and_no_bad_one(
     verdict = roll(runs, statuses, (), required, FRESH)
     if verdict.ok:
         assert set(required) <= set(verdict.passed)
-        assert not (verdict.failing or verdict.pending or verdict.cancelled or verdict.waiting or verdict.unread)
+        assert not any((verdict.failing, verdict.pending, verdict.cancelled, verdict.waiting, verdict.unread))

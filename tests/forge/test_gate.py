@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from datetime import timedelta
 from email.utils import format_datetime
@@ -96,7 +97,7 @@ def test_a_limit_without_a_time_is_waited_for_longer_each_time(virtually: Virtua
 
     times, outcome = virtually(read_once(limit, limit, limit, good))
     assert outcome.number == 7
-    assert [b - a for a, b in zip(times, times[1:], strict=False)] == pytest.approx([60, 120, 240], abs=1)
+    assert [b - a for a, b in itertools.pairwise(times)] == pytest.approx([60, 120, 240], abs=1)
 
 
 @pytest.mark.req("FRG-006")

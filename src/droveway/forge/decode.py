@@ -70,11 +70,15 @@ def permission(value: Any) -> Permission:
 
 
 def login(value: Any) -> str:
-    """Read an account's login, in REST's form: a bot's ends in ``[bot]``, which GraphQL leaves out."""
+    """Read an account's login, in REST's form: an App's ends in ``[bot]``, which GraphQL leaves out.
+
+    A user may have the same name without it, so the two must not be taken for one.
+    """
     if not isinstance(value, Mapping):
         return GHOST
     name = text(value.get("login")) or GHOST
-    return f"{name}[bot]" if value.get("__typename") == "Bot" and not name.endswith("[bot]") else name
+    app = value.get("__typename") == "Bot" and text(value.get("resourcePath")).startswith("/apps/")
+    return f"{name}[bot]" if app and not name.endswith("[bot]") else name
 
 
 def same_login(one: str, other: str) -> bool:

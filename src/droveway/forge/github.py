@@ -77,7 +77,7 @@ class GitHubForge:
         except PermissionDeniedError as error:
             if error.status != 403:
                 raise
-            answer = await self._http.graphql("query Viewer { viewer { __typename login } }", {})
+            answer = await self._http.graphql("query Viewer { viewer { __typename login resourcePath } }", {})
             self.login = decode.login(answer.data.get("viewer"))
         self._reader.login = self.login
         self._http.identity = self.login

@@ -25,7 +25,7 @@ fragment milestoneFacts on Milestone {
 _ISSUE: Final = """
 fragment issueFacts on Issue {
   id number title body state createdAt updatedAt closedAt
-  author { __typename login } milestone { number } comments { totalCount }
+  author { __typename login resourcePath } milestone { number } comments { totalCount }
   labels(first: 100) { totalCount nodes { name } }
 }
 """
@@ -63,16 +63,16 @@ fragment threadPage on PullRequestReviewThreadConnection {
 _PULL: Final = """
 fragment reviewPage on PullRequestReviewConnection {
   totalCount pageInfo { hasNextPage endCursor }
-  nodes { databaseId author { __typename login } state commit { oid } body submittedAt authorAssociation }
+  nodes { databaseId author { __typename login resourcePath } state commit { oid } body submittedAt authorAssociation }
 }
 fragment pullFacts on PullRequest {
-  id number title body state isDraft createdAt updatedAt author { __typename login }
+  id number title body state isDraft createdAt updatedAt author { __typename login resourcePath }
   headRefName headRefOid headRepository { nameWithOwner } baseRefName baseRefOid
   mergeable mergeStateStatus maintainerCanModify reviewDecision mergeCommit { oid }
   milestone { number } labels(first: 100) { totalCount nodes { name } }
   reviewRequests(first: 50) {
     totalCount
-    nodes { requestedReviewer { __typename ... on User { login } ... on Bot { login } ... on Team { slug } } }
+    nodes { requestedReviewer { __typename ... on User { login } ... on Bot { login resourcePath } ... on Team { slug } } }
   }
   reviews(first: 100) { ...reviewPage }
   reviewThreads(first: 100) { ...threadPage }
@@ -210,7 +210,7 @@ query PullReviews($owner: String!, $name: String!, $number: Int!, $after: String
   repository(owner: $owner, name: $name) {
     pullRequest(number: $number) { reviews(first: 100, after: $after) {
       totalCount pageInfo { hasNextPage endCursor }
-      nodes { databaseId author { __typename login } state commit { oid } body submittedAt authorAssociation }
+      nodes { databaseId author { __typename login resourcePath } state commit { oid } body submittedAt authorAssociation }
     } }
   }
 }
@@ -227,7 +227,7 @@ query PullThreads($owner: String!, $name: String!, $number: Int!, $after: String
 )
 _THREAD_COMMENTS: Final = """
 totalCount pageInfo { hasNextPage endCursor }
-nodes { databaseId body createdAt updatedAt authorAssociation url author { __typename login } }
+nodes { databaseId body createdAt updatedAt authorAssociation url author { __typename login resourcePath } }
 """
 THREADS: Final = f"""
 query Threads($owner: String!, $name: String!, $number: Int!, $after: String) {{
