@@ -145,7 +145,9 @@ def _settled(facts: BatchFacts, found: ConflictFacts, then: str, rule: str) -> D
     actions: list[AnyAction] = []
     if found.task:
         body = texts.conflict(found.task.number, found.files, found.kinds, found.others, then)
-        actions.append(Comment(facts.repo, str(_key(facts, found, rule)), found.task.number, Message.CONFLICT, body))
+        actions.append(
+            Comment(facts.repo, str(_key(facts, found, rule, "told")), found.task.number, Message.CONFLICT, body)
+        )
         actions.append(_failed(facts, found, found.task, rule))
     return Decision(rule, facts.repo, _subject(facts, found), (_fact(found),), actions=tuple(actions), head=found.sha)
 

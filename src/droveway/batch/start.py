@@ -15,6 +15,7 @@ from droveway.core.facts import FactUnknownError
 from droveway.core.lease import Lease
 from droveway.core.points import point
 from droveway.core.repo import RepoId
+from droveway.core.words import in_words
 from droveway.core.vocabulary import Status
 from droveway.forge import ExistsError
 from droveway.work import job_attempt, start_refused
@@ -203,11 +204,10 @@ def told(outcome: Outcome) -> Step:
     what = decision.facts[0] if decision.facts else decision.rule
     lines = []
     for result in outcome.results:
-        name = str(type(result.action).__struct_config__.tag)
-        if result.outcome == "applied":
-            lines.append(f"{decision.rule} {decision.subject}: {name} ({what})")
-        elif result.outcome in ("failed", "dry"):
-            detail = f": {result.detail}" if result.detail else ""
-            verb = "would" if result.outcome == "dry" else "failed to"
-            lines.append(f"{decision.rule} {decision.subject}: {verb} {name}{detail}")
+        words = in_words(result.action, result.receipt)
+        if result.outcome == "failed":
+            tag = str(type(result.action).__struct_config__.tag)
+            lines.append(f"{decision.subject}: {tag} failed: {result.detail} [{decision.rule}]")
+        elif words and result.outcome in ("applied", "dry"):
+            lines.append(f"{'would do: ' if result.outcome == 'dry' else ''}{words} ({what}) [{decision.rule}]")
     return Step(tuple(lines), decision.blockers, outcome.acted)
