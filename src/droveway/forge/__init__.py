@@ -1,12 +1,12 @@
 """The forge room: GitHub's protocol, to GitHub itself or to the embedded forge (FRG-001 … FRG-010)."""
 
+from typing import TYPE_CHECKING, Any
+
 from droveway.forge.comments import MissingPartError, find_by_key, fit, join_parts, post, render, split_body
 from droveway.forge.counting import Count, Counters, Priority
 from droveway.forge.credentials import TOKEN_VARIABLES, find_token
 from droveway.forge.effects import handlers
 from droveway.forge.facts import check_state, conflict_of, pull_facts, readiness_of
-from droveway.forge.github import GitHubForge
-from droveway.forge.http import EtagStore
 from droveway.forge.limits import Bucket
 from droveway.forge.model import (
     BatchSnapshot,
@@ -28,6 +28,7 @@ from droveway.forge.model import (
 )
 from droveway.forge.port import (
     ConflictError,
+    EtagStore,
     ExistsError,
     Forge,
     ForgeError,
@@ -36,6 +37,9 @@ from droveway.forge.port import (
     NotFoundError,
     PermissionDeniedError,
 )
+
+if TYPE_CHECKING:
+    from droveway.forge.github import GitHubForge
 
 __all__ = [
     "TOKEN_VARIABLES",
@@ -83,3 +87,12 @@ __all__ = [
     "render",
     "split_body",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the client when it is first asked for: whoever needs the model alone does not wait for httpx."""
+    if name == "GitHubForge":
+        from droveway.forge.github import GitHubForge
+
+        return GitHubForge
+    raise AttributeError(name)

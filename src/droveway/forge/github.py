@@ -16,7 +16,7 @@ from droveway.core.text import Redactor
 from droveway.forge import decode
 from droveway.forge.counting import Count, Counters, Priority, counting, prioritised
 from droveway.forge.gate import Gate
-from droveway.forge.http import DIFF, RAW, EtagStore, Http
+from droveway.forge.http import DIFF, RAW, Http
 from droveway.forge.limits import Bucket
 from droveway.forge.model import (
     BatchSnapshot,
@@ -32,7 +32,7 @@ from droveway.forge.model import (
     Review,
     ReviewThread,
 )
-from droveway.forge.port import ExistsError, ForgeError, NotFoundError, PermissionDeniedError
+from droveway.forge.port import EtagStore, ExistsError, ForgeError, NotFoundError, PermissionDeniedError
 from droveway.forge.reading import Reader
 from droveway.forge.snapshots import Snapshots
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 import msgspec
@@ -13,6 +13,7 @@ from droveway.core.text import Redactor
 from droveway.forge.gate import IDEMPOTENT, READ, Gate, LimitStandsError
 from droveway.forge.port import (
     ConflictError,
+    EtagStore,
     ExistsError,
     ForgeError,
     IncompleteError,
@@ -26,18 +27,6 @@ RAW = "application/vnd.github.raw+json"
 DIFF = "application/vnd.github.diff"
 _MAX_PAGES = 1000
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
-
-
-class EtagStore(Protocol):
-    """Where answers are kept for conditional requests; ``droveway.store.Store`` is one."""
-
-    async def etag(self, key: str) -> tuple[str, bytes] | None:
-        """Give the ETag and the body that were last put under ``key``."""
-        ...
-
-    async def put_etag(self, key: str, etag: str, body: bytes) -> None:
-        """Keep an answer with its ETag."""
-        ...
 
 
 class GraphError(msgspec.Struct, frozen=True):

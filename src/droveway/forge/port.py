@@ -56,6 +56,18 @@ class IncompleteError(ForgeError):
     """An answer came, and a part of it is missing: a null list, a repeated page, ``errors`` beside the data."""
 
 
+class EtagStore(Protocol):
+    """Where answers are kept for conditional requests; ``droveway.store.Store`` is one."""
+
+    async def etag(self, key: str) -> tuple[str, bytes] | None:
+        """Give the ETag and the body that were last put under ``key``."""
+        ...
+
+    async def put_etag(self, key: str, etag: str, body: bytes) -> None:
+        """Keep an answer with its ETag."""
+        ...
+
+
 class Forge(Protocol):
     """One forge, as one identity. Every method may raise ForgeError; ``None`` always means a definite "not found"."""
 

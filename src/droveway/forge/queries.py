@@ -72,7 +72,9 @@ fragment pullFacts on PullRequest {
   milestone { number } labels(first: 100) { totalCount nodes { name } }
   reviewRequests(first: 50) {
     totalCount
-    nodes { requestedReviewer { __typename ... on User { login } ... on Bot { login resourcePath } ... on Team { slug } } }
+    nodes { requestedReviewer {
+      __typename ... on User { login } ... on Bot { login resourcePath } ... on Team { slug }
+    } }
   }
   reviews(first: 100) { ...reviewPage }
   reviewThreads(first: 100) { ...threadPage }
@@ -210,7 +212,9 @@ query PullReviews($owner: String!, $name: String!, $number: Int!, $after: String
   repository(owner: $owner, name: $name) {
     pullRequest(number: $number) { reviews(first: 100, after: $after) {
       totalCount pageInfo { hasNextPage endCursor }
-      nodes { databaseId author { __typename login resourcePath } state commit { oid } body submittedAt authorAssociation }
+      nodes {
+        databaseId author { __typename login resourcePath } state commit { oid } body submittedAt authorAssociation
+      }
     } }
   }
 }
