@@ -22,6 +22,7 @@ from droveway.work.validation import (
     Result,
     ValidationOutcome,
     detect,
+    detect_commands,
     errors_text,
     plan,
     run_checks,
@@ -175,6 +176,8 @@ def test_skipped_is_never_passed(results: list[tuple[CheckStatus, bool]], outcom
 async def test_a_project_whose_dependencies_are_absent_fails_no_task(tmp_path: Path) -> None:
     manifest = '{"scripts": {"test": "exit 1"}, "devDependencies": {"jest": "1"}}'
     source = tree(tmp_path, {"package.json": manifest, "package-lock.json": "{}"})
+    (named,) = detect_commands(tmp_path)
+    assert named.startswith("npm run test (skipped: node_modules is absent")
     report = await checked(tmp_path, *plan(Validation(), source))
     assert report.outcome is ValidationOutcome.NONE
     assert "node_modules" in report.results[0].detail

@@ -41,6 +41,7 @@ from droveway.work.dispatch import (
 from droveway.work.frontmatter import FrontMatter
 from droveway.work.sections import Criterion, Section
 from droveway.work.task import Author, Task, read_task
+from droveway.work.validation import detect_commands
 from droveway.work.why import Why, why_issue
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ __all__ = [
     "attempt_key",
     "attempt_marker",
     "blockers",
+    "detect_commands",
     "dispatch_decisions",
     "failures",
     "free_slots",

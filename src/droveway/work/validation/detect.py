@@ -160,6 +160,11 @@ def detect(tree: Tree, changed: Iterable[str] = ()) -> tuple[Check, ...]:
     return tuple(checks)
 
 
+def detect_commands(root: Path) -> list[str]:
+    """Name the commands that are detected for a checkout, with the step that is missing for one (BAT-148, BAT-239)."""
+    return [check.name + (f" (skipped: {check.skip})" if check.skip else "") for check in detect(DiskTree(root))]
+
+
 def _project(tree: Tree, folder: str) -> Project:
     prefix = f"{folder}/" if folder else ""
     inside = tuple(path[len(prefix) :] for path in tree.files() if path.startswith(prefix))
