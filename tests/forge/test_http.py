@@ -90,7 +90,7 @@ def test_a_diff_that_the_forge_refuses_says_406(virtually: Virtually) -> None:
     virtually(play)
 
 
-def test_a_write_that_is_redirected_is_no_success(virtually: Virtually) -> None:
+def test_a_write_follows_only_a_redirect_that_keeps_its_method(virtually: Virtually) -> None:
     async def play(clock: VirtualClock) -> None:
         forge, script = scripted(
             clock, reply(301, {"message": "Moved"}, location="http://forge.invalid/repositories/1")
@@ -98,6 +98,12 @@ def test_a_write_that_is_redirected_is_no_success(virtually: Virtually) -> None:
         with pytest.raises(ForgeError):
             await forge.create_comment(REPO, 7, "x")
         assert script.asked == ["POST /repos/owner/road/issues/7/comments"]
+        await forge.close()
+        moved = reply(307, {"message": "Moved"}, location="http://forge.invalid/repositories/1/issues/7/comments")
+        forge, script = scripted(clock, moved, reply(201, {"id": 5, "body": "x"}))
+        assert (await forge.create_comment(REPO, 7, "x")).id == 5
+        assert script.asked[1] == "POST /repositories/1/issues/7/comments"
+        assert script.body() == {"body": "x"}
         await forge.close()
 
     virtually(play)

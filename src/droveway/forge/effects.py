@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from droveway.core.actuator import Done, EffectError, Handler, Look, Ready, Stale
 from droveway.core.decisions import (
-    AnyAction,
     CloseMilestone,
     Comment,
     CreateIssue,
@@ -26,7 +24,6 @@ from droveway.core.decisions import (
 from droveway.core.keys import find_marker, find_markers, message_key, message_kind, message_marker
 from droveway.core.repo import RepoId
 from droveway.core.vocabulary import (
-    LABELS,
     TYPE_FIX,
     TYPE_STANDALONE_FIX,
     Message,
@@ -35,89 +32,24 @@ from droveway.core.vocabulary import (
     statuses,
 )
 from droveway.forge import comments
-from droveway.forge.counting import Priority, prioritised
-from droveway.forge.model import Issue, PullRequest
+from droveway.forge.effect_base import BaseHandler, Labels
+from droveway.forge.model import Issue
 from droveway.forge.port import (
-    ExistsError,
     Forge,
     ForgeError,
-    IncompleteError,
-    LimitedError,
-    NotFoundError,
-    PermissionDeniedError,
+)
+from droveway.forge.pull_effects import (
+    MergePullHandler,
+    OpenPullHandler,
+    SetCommitStatusHandler,
+    SubmitReviewHandler,
 )
 
-A = TypeVar("A", bound=AnyAction)
-_SPECS = MappingProxyType({spec.name: spec for spec in LABELS})
 # The two rules that may settle a failed issue whose work is contained (BAT-056).
 _SETTLING_RULES = frozenset({"BAT-187", "BAT-205"})
-_OWN_PULL = "own pull request"
 
 
-@contextlib.contextmanager
-def _effects() -> Iterator[None]:
-    """Turn the port's errors into refused effects with a kind that rules match on; ask before mere observers."""
-    try:
-        with prioritised(Priority.REPAIR):
-            yield
-    except LimitedError as error:
-        raise EffectError("limited", str(error)) from error
-    except PermissionDeniedError as error:
-        raise EffectError("forbidden", str(error)) from error
-    except NotFoundError as error:
-        raise EffectError("not-found", str(error)) from error
-    except ExistsError as error:
-        raise EffectError("exists", str(error)) from error
-    except IncompleteError as error:
-        raise EffectError("incomplete", str(error)) from error
-    except ForgeError as error:
-        kind = "unreachable" if error.status == 0 or error.status >= 500 else "rejected"
-        raise EffectError(kind, str(error)) from error
-
-
-class _Handler(Generic[A]):
-    """What all handlers share: the forge, and errors as effects."""
-
-    def __init__(self, forge: Forge, labels: _Labels) -> None:
-        self.forge = forge
-        self.labels = labels
-
-    async def look(self, action: A) -> Look:
-        """Read the subject anew."""
-        with _effects():
-            return await self._look(RepoId.parse(action.repo), action)
-
-    async def apply(self, action: A) -> Receipt:
-        """Make the effect."""
-        with _effects():
-            return await self._apply(RepoId.parse(action.repo), action)
-
-    async def _look(self, repo: RepoId, action: A) -> Look:
-        raise NotImplementedError
-
-    async def _apply(self, repo: RepoId, action: A) -> Receipt:
-        raise NotImplementedError
-
-
-class _Labels:
-    """Sees to it that our own labels exist, as the vocabulary describes them, before one is put on an issue."""
-
-    def __init__(self, forge: Forge) -> None:
-        self._forge = forge
-        self._there: set[tuple[str, str]] = set()
-
-    async def ensure(self, repo: RepoId, names: Sequence[str]) -> None:
-        wanted = [name for name in names if name in _SPECS and (str(repo), name) not in self._there]
-        if not wanted:
-            return
-        there = await self._forge.label_names(repo)
-        for name in wanted:
-            if name not in there:
-                await self._forge.ensure_label(repo, name, _SPECS[name].color, _SPECS[name].description)
-            self._there.add((str(repo), name))
-
-
-class SetStatusHandler(_Handler[SetStatus]):
+class SetStatusHandler(BaseHandler[SetStatus]):
     """Changes the one status label by the table, with one whole-list set that is verified (BAT-056, BAT-057)."""
 
     async def _look(self, repo: RepoId, action: SetStatus) -> Look:
@@ -159,7 +91,7 @@ def _refused(issue: Issue, action: SetStatus) -> str:
     return "" if allowed else f"illegal transition of issue #{action.issue}: {names} → {action.to.value}"
 
 
-class SetLabelsHandler(_Handler[SetLabels]):
+class SetLabelsHandler(BaseHandler[SetLabels]):
     """Adds and deletes labels one at a time; other people's labels are never in the same request (FRG-007)."""
 
     async def _look(self, repo: RepoId, action: SetLabels) -> Look:
@@ -182,7 +114,7 @@ class SetLabelsHandler(_Handler[SetLabels]):
         return Receipt(number=action.number)
 
 
-class CommentHandler(_Handler[Comment]):
+class CommentHandler(BaseHandler[Comment]):
     """Posts a comment once."""
 
     async def _look(self, repo: RepoId, action: Comment) -> Look:
@@ -196,7 +128,7 @@ class CommentHandler(_Handler[Comment]):
         return Receipt(number=made.id)
 
 
-class EditCommentHandler(_Handler[EditComment]):
+class EditCommentHandler(BaseHandler[EditComment]):
     """Gives our comment with the key its text, or posts it."""
 
     async def _look(self, repo: RepoId, action: EditComment) -> Look:
@@ -213,7 +145,7 @@ class EditCommentHandler(_Handler[EditComment]):
         return Receipt(number=made.id)
 
 
-class CreateIssueHandler(_Handler[CreateIssue]):
+class CreateIssueHandler(BaseHandler[CreateIssue]):
     """Creates an issue once, its labels in the same request, what is too long in parts (BAT-030, case R02)."""
 
     async def _look(self, repo: RepoId, action: CreateIssue) -> Look:
@@ -257,7 +189,7 @@ class CreateIssueHandler(_Handler[CreateIssue]):
         return comments.split_body(action.body, message_marker(kind, action.key))
 
 
-class EditIssueHandler(_Handler[EditIssue]):
+class EditIssueHandler(BaseHandler[EditIssue]):
     """Edits an issue or PR; a body only where it is still the expected one."""
 
     async def _look(self, repo: RepoId, action: EditIssue) -> Look:
@@ -303,7 +235,7 @@ class EditIssueHandler(_Handler[EditIssue]):
         )
 
 
-class CloseMilestoneHandler(_Handler[CloseMilestone]):
+class CloseMilestoneHandler(BaseHandler[CloseMilestone]):
     """Closes a milestone."""
 
     async def _look(self, repo: RepoId, action: CloseMilestone) -> Look:
@@ -317,146 +249,11 @@ class CloseMilestoneHandler(_Handler[CloseMilestone]):
         return Receipt(number=action.milestone)
 
 
-class OpenPullHandler(_Handler[OpenPull]):
-    """Opens a PR; one that is open from that head is the answer, also after a 422 (BAT-215)."""
-
-    async def _look(self, repo: RepoId, action: OpenPull) -> Look:
-        found = await self.forge.pull_for(repo, action.head, state="open")
-        if found is None or (action.milestone is not None and found.milestone is None):
-            return Ready()
-        return Done(_pull_receipt(found))
-
-    async def _apply(self, repo: RepoId, action: OpenPull) -> Receipt:
-        found = await self.forge.pull_for(repo, action.head, state="open")
-        if found is None:
-            body = comments.fit(action.body, message_marker(Message.BATCH_PULL, action.key))
-            try:
-                found = await self.forge.create_pull(
-                    repo, title=action.title, body=body, head=action.head, base=action.base
-                )
-            except ForgeError as error:
-                if "no commits between" in str(error).lower():
-                    raise EffectError("no-commits", str(error)) from error
-                if error.status and error.status < 500 and not isinstance(error, ExistsError):
-                    raise
-                found = await self.forge.pull_for(repo, action.head, state="open")
-                if found is None:
-                    raise
-        if action.milestone is not None and found.milestone is None:
-            await self.forge.edit_issue(repo, found.number, milestone=action.milestone)
-        return _pull_receipt(found)
-
-
-class SubmitReviewHandler(_Handler[SubmitReview]):
-    """Submits a review of exactly one head; a refused one of our own PR is told in the receipt (REV-058)."""
-
-    async def _look(self, repo: RepoId, action: SubmitReview) -> Look:
-        pull = await self.forge.pull_live(repo, action.pull)
-        if stale := _not_at(pull, action.pull, action.head_sha):
-            return stale
-        assert pull is not None
-        if action.event != "COMMENT" and pull.author.lower() == self.forge.login.lower():
-            return Done(Receipt(note=f"refused: {action.event} of our {_OWN_PULL}"))
-        for review in await self.forge.reviews(repo, action.pull):
-            if review.author.lower() == self.forge.login.lower() and message_key(review.body) == action.key:
-                return Done(Receipt(number=review.id))
-        return Ready()
-
-    async def _apply(self, repo: RepoId, action: SubmitReview) -> Receipt:
-        body = comments.render(action.body, Message.REVIEW, action.key)
-        try:
-            number = await self.forge.submit_review(
-                repo, action.pull, sha=action.head_sha, event=action.event, body=body
-            )
-        except ForgeError as error:
-            if error.status == 422 and _OWN_PULL in str(error).lower():
-                return Receipt(note=f"refused: {error}")
-            raise
-        return Receipt(number=number)
-
-
-class SetCommitStatusHandler(_Handler[SetCommitStatus]):
-    """Sets a commit status; the newest of a context counts."""
-
-    async def _look(self, repo: RepoId, action: SetCommitStatus) -> Look:
-        try:
-            statuses_there = (await self.forge.checks(repo, action.sha)).statuses
-        except PermissionDeniedError:  # it may be set though it may not be read; twice does no harm
-            return Ready()
-        mine = [each for each in statuses_there if each.context == action.context]
-        newest = mine[-1] if len(mine) == 1 else None
-        if newest and newest.state == action.state and newest.description == action.description[:140]:
-            return Done(Receipt(sha=action.sha))
-        return Ready()
-
-    async def _apply(self, repo: RepoId, action: SetCommitStatus) -> Receipt:
-        await self.forge.set_status(
-            repo, action.sha, context=action.context, state=action.state, description=action.description
-        )
-        return Receipt(sha=action.sha)
-
-
-class MergePullHandler(_Handler[MergePull]):
-    """Merges at exactly the judged head (REV-095, case M10)."""
-
-    async def _look(self, repo: RepoId, action: MergePull) -> Look:
-        with prioritised(Priority.MERGE):
-            pull = await self.forge.pull_live(repo, action.pull)
-        if pull is not None and pull.state == "merged":
-            return Done(_merge_receipt(pull, action))
-        return _not_at(pull, action.pull, action.head_sha) or Ready()
-
-    async def _apply(self, repo: RepoId, action: MergePull) -> Receipt:
-        try:
-            sha = await self.forge.merge_pull(
-                repo,
-                action.pull,
-                sha=action.head_sha,
-                method=action.method,
-                title=action.title,
-                message=action.message,
-            )
-        except ForgeError as error:
-            if error.status == 409:
-                raise EffectError("head-moved", str(error)) from error
-            if error.status and error.status < 500 and error.status != 405:
-                raise
-            with prioritised(Priority.MERGE):
-                pull = await self.forge.pull_live(repo, action.pull)  # was it merged all the same?
-            if pull is not None and pull.state == "merged":
-                return _merge_receipt(pull, action)
-            if error.status == 405:
-                raise EffectError("not-mergeable", str(error)) from error
-            raise
-        return Receipt(number=action.pull, sha=sha, note=f"judged {action.head_sha}")
-
-
-def _merge_receipt(pull: PullRequest, action: MergePull) -> Receipt:
-    same = pull.head_sha == action.head_sha
-    note = f"judged {action.head_sha}" + ("" if same else f", merged at {pull.head_sha} by someone else")
-    return Receipt(number=pull.number, sha=pull.merge_sha, note=note)
-
-
-def _pull_receipt(pull: PullRequest) -> Receipt:
-    return Receipt(number=pull.number, sha=pull.head_sha)
-
-
-def _not_at(pull: PullRequest | None, number: int, head: str) -> Stale | None:
-    """Say why a PR is not open at this head, or None where it is."""
-    if pull is None:
-        return Stale(f"PR #{number} does not exist")
-    if not pull.open:
-        return Stale(f"PR #{number} is {pull.state}")
-    if pull.head_sha != head:
-        return Stale(f"the head of PR #{number} moved from {head[:12]} to {pull.head_sha[:12]}")
-    return None
-
-
 def _lines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-_ALL: Mapping[type[Any], type[_Handler[Any]]] = MappingProxyType(
+_ALL: Mapping[type[Any], type[BaseHandler[Any]]] = MappingProxyType(
     {
         SetStatus: SetStatusHandler,
         SetLabels: SetLabelsHandler,
@@ -475,5 +272,5 @@ _ALL: Mapping[type[Any], type[_Handler[Any]]] = MappingProxyType(
 
 def handlers(forge: Forge) -> Mapping[type[Any], Handler[Any]]:
     """Give the handler of each action that the forge knows, for the Actuator."""
-    labels = _Labels(forge)
+    labels = Labels(forge)
     return {action: kind(forge, labels) for action, kind in _ALL.items()}

@@ -188,8 +188,13 @@ class Http:
     async def _send(self, request: httpx.Request, *, follow: bool = False) -> httpx.Response:
         what = f"{request.method} {request.url.path}"
         try:
-            # A write is never redirected: 301 would turn it into a GET that looks like success.
-            return await self._client.send(request, follow_redirects=follow)
+            response = await self._client.send(request, follow_redirects=follow)
+            # A write follows only what keeps its method (a moved repository, case X07): 301 would make it a GET that
+            # looks like success.
+            moved = response.next_request if response.status_code in (307, 308) else None
+            if moved is not None and not follow and moved.url.host == request.url.host:
+                response = await self._client.send(moved, follow_redirects=False)
+            return response
         except LimitStandsError as error:
             raise LimitedError(f"{what}: {error}", 429) from error
         except (httpx.TransportError, httpx.TooManyRedirects, httpx.DecodingError) as error:
