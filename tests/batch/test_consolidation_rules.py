@@ -239,6 +239,7 @@ def test_an_issue_that_failed_without_a_resolver_is_never_revived() -> None:
     assert rules.settle_decisions(seen, swept(None, seen, contained={1: True})) == ()
 
 
+@pytest.mark.req("G05")
 def test_names_that_fold_to_one_are_warned_of_and_nothing_is_dropped() -> None:
     seen = facts([issue(1, D)], branches=[1])
     found = swept(sweep(merged=(1,), warnings=("Old.txt and OLD.txt",)))

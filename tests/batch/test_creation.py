@@ -138,6 +138,7 @@ async def test_a_task_of_150_kb_is_kept_whole(tmp_path: Path, monkeypatch: pytes
         assert len(await w.fleet.forge.comments(REPO, long.number)) == len(comments)
 
 
+@pytest.mark.req("B01")
 async def test_a_branch_in_the_way_gives_another_name_or_a_clear_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,13 +109,13 @@ def test_an_unknown_key_is_a_warning_and_an_empty_plan_an_error() -> None:
     assert validate(plan()).errors == ("tasks is empty; a plan has at least one task",)
 
 
-@pytest.mark.req("BAT-016", "BAT-098")
+@pytest.mark.req("BAT-016", "BAT-098", "D01")
 def test_a_circle_is_named_with_its_members() -> None:
     raw = plan(task("free"), task("a", depends_on=[2]), task("b", depends_on=[3, 0]), task("c", depends_on=[1]))
     assert validate(raw).errors == ("circular dependency: #1 → #2 → #3 → #1",)
 
 
-@pytest.mark.req("BAT-097", "BAT-015")
+@pytest.mark.req("BAT-097", "BAT-015", "D01")
 def test_a_chain_of_3000_and_a_plan_of_5000_are_checked_without_recursion() -> None:
     chain = plan(*(task(f"t{i}", depends_on=[i - 1] if i else []) for i in range(3000)))
     check = validate(chain)

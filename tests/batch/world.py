@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,10 @@ class World:
         listed = git(self.folder, "ls-remote", "--heads", self.remote)
         return sorted(line.split("refs/heads/")[1] for line in listed.splitlines())
 
+    async def play(self, fleet: Fleet, context: JobContext) -> dict[str, Any]:
+        """Play a run by whatever ``worker`` is now."""
+        return await self.worker(fleet, context)
+
     async def worker(self, fleet: Fleet, context: JobContext) -> dict[str, Any]:
         """Play a worker's run: write, push, label."""
         args = context.job.args
@@ -180,11 +184,11 @@ class World:
         """Run cycles until the batch has ended or stands still with no run active."""
         report = CycleReport()
         for _ in range(cycles):
+            running = await self.fleet.engine.jobs(active_only=True)
             report = await self.cycle(number)
-            active = await self.fleet.engine.jobs(active_only=True)
-            if report.ended or not (report.acted or active):
+            if report.ended or not (report.acted or running):
                 return report
-            for job in active:
+            for job in await self.fleet.engine.jobs(active_only=True):
                 await self.fleet.engine.wait(job.id, timeout=60)
         return report
 
@@ -232,12 +236,8 @@ async def world(
             forge.import_repo("owner", "proj", source)
             token = forge.issue_token("herd-bot")
             made = World(tmp_path, forge, url, token)
-            play: Mapping[str, Callable[[Fleet, JobContext], Awaitable[Any]]] = {
-                "worker": made.worker,
-                "review": made.reviewer,
-            }
-            monkeypatch.setattr(work, "JOBS", {"worker": ("workers", play["worker"])})
-            monkeypatch.setattr(review, "JOBS", {"review": ("reviews", play["review"])})
+            monkeypatch.setattr(work, "JOBS", {"worker": ("workers", made.play)})
+            monkeypatch.setattr(review, "JOBS", {"review": ("reviews", made.reviewer)})
             spec = FleetSpec(
                 home=Home(tmp_path / "home"),
                 api_url=url,

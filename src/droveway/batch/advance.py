@@ -199,7 +199,8 @@ def waiting(facts: BatchFacts) -> tuple[Blocker, ...]:
 def _because(facts: BatchFacts, task: Task) -> Blocker:
     """Say what one issue of the current tier waits for, and who can change it."""
     number = task.number
-    resolver = next((fix for fix in facts.graph.fixes.values() if fix.front.origin == number and fix.open), None)
+    mine = [fix for fix in facts.graph.fixes.values() if fix.front.origin == number and fix.open]
+    resolver = mine[-1] if mine else None
     match task.status:
         case _ if task.manual:
             return Blocker(
@@ -214,6 +215,10 @@ def _because(facts: BatchFacts, task: Task) -> Blocker:
         case Status.FAILED if resolver is not None and resolver.status in (Status.READY, Status.IN_PROGRESS):
             because = f"#{number} conflicts; #{resolver.number} resolves it"
             return Blocker("conflict", because, f"the end of #{resolver.number}", "the worker")
+        case Status.FAILED if resolver is not None and resolver.status is Status.FAILED:
+            because = f"#{number} conflicts, and its resolver #{resolver.number} failed"
+            clears = f"herd dispatch {resolver.number}, or close #{number} to go on without it"
+            return Blocker("conflict", because, clears, "a person")
         case Status.FAILED:
             return Blocker(
                 "failed",

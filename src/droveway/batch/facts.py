@@ -123,19 +123,17 @@ class BatchFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paused(self) -> bool:
-        """Whether the PR or any issue of the batch carries ``herd/paused`` (BAT-055)."""
-        return PAUSED in self._labels
+        """Whether the PR or any issue of the batch, open or closed, carries ``herd/paused`` (BAT-055)."""
+        return any(PAUSED in issue.labels for issue in self.issues) or PAUSED in self._pull_labels
 
     @property
     def cascade_failed(self) -> bool:
-        """Whether resolvers are paused: the label on the PR or, before one exists, on an issue (BAT-203)."""
-        return CASCADE_FAILED in self._labels
+        """Whether resolvers are paused: the label on the PR or, before one exists, on an open issue (BAT-203)."""
+        return any(CASCADE_FAILED in i.labels for i in self.issues if i.open) or CASCADE_FAILED in self._pull_labels
 
     @property
-    def _labels(self) -> frozenset[str]:
-        pull = self.pull
-        found = {label for issue in self.issues if issue.open for label in issue.labels}
-        return frozenset(found | set(pull.labels if pull else ()))
+    def _pull_labels(self) -> tuple[str, ...]:
+        return self.pull.labels if self.pull else ()
 
     @property
     def author(self) -> Author:

@@ -126,7 +126,7 @@ def pause_decision(facts: BatchFacts, *, paused: bool) -> Decision | None:
     if paused and not carriers:
         carriers = [task.number for task in facts.tasks if task.open][:1]
     if not paused:
-        carriers += [issue.number for issue in facts.issues if issue.open and PAUSED in issue.labels]
+        carriers += [issue.number for issue in facts.issues if PAUSED in issue.labels]
     if not carriers:
         return None
     actions = tuple(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from droveway.batch import advance
+from droveway.batch import advance, texts
 from droveway.batch.consolidate.step import PushRefusedError, consolidate
 from droveway.batch.ending import act_ending
 from droveway.batch.facts import BatchFacts, observe
@@ -17,13 +18,14 @@ from droveway.batch.pull import ready_for_pull
 from droveway.batch.report import CycleReport
 from droveway.batch.start import Step, advance_batch
 from droveway.core.decisions import Blocker
-from droveway.core.facts import FactUnknownError
+from droveway.core.facts import FactUnknownError, Unknown
 from droveway.core.lease import Lease
 from droveway.core.repo import RepoId
 
 if TYPE_CHECKING:
     from droveway.sessions import Fleet
 
+_CAME = re.compile(r"\b(\d+) issues came")
 ROUNDS = 12  # more rounds than stages: each but the last has changed something
 
 
@@ -39,7 +41,8 @@ async def integrate(fleet: Fleet, repo: RepoId, milestone: int, lease: Lease) ->
             found, step = await _round(fleet, repo, facts, lease)
         except FactUnknownError as error:
             found = CycleReport()
-            step = Step(waiting=(Blocker("unknown", str(error), "an answer of the forge", "the next cycle"),))
+            because = _short_list(facts) or str(error)
+            step = Step(waiting=(Blocker("unknown", because, "a whole answer of the forge", "the next cycle"),))
         except PushRefusedError as error:
             found, step = CycleReport(), Step(waiting=(Blocker("push-refused", str(error), "the right", "a person"),))
         report = msgspec.structs.replace(
@@ -76,6 +79,16 @@ async def _round(fleet: Fleet, repo: RepoId, facts: BatchFacts, lease: Lease) ->
         ended, opened = await open_pull(fleet, repo, facts, lease)
         return CycleReport(landed=ended), step + opened
     return CycleReport(), step + await land(fleet, repo, facts, pull.number, lease)
+
+
+def _short_list(facts: BatchFacts) -> str:
+    """Put it plainly where the forge gave fewer issues than the milestone counts (BAT-111, BAT-216)."""
+    came = _CAME.search(facts.issues_fact.reason) if isinstance(facts.issues_fact, Unknown) else None
+    if came is None or isinstance(facts.milestone_fact, Unknown):
+        return ""
+    milestone = facts.milestone_fact.value
+    opened, closed = milestone.open_issues, milestone.closed_issues
+    return texts.short_list(facts.number, opened + closed, opened, closed, int(came.group(1)))
 
 
 async def _closed(fleet: Fleet, repo: RepoId, facts: BatchFacts) -> bool:

@@ -15,8 +15,8 @@ from droveway.core.facts import FactUnknownError
 from droveway.core.lease import Lease
 from droveway.core.points import point
 from droveway.core.repo import RepoId
-from droveway.core.words import in_words
 from droveway.core.vocabulary import Status
+from droveway.core.words import in_words
 from droveway.forge import ExistsError
 from droveway.work import job_attempt, start_refused
 

@@ -235,7 +235,8 @@ def pull_body(
     lines += ["## Tasks", "", "| Issue | Title | Tier | Status |", "|---|---|---|---|"]
     for task, tier, status in rows[:_ROWS]:
         shown = "—" if tier is None else str(tier)
-        lines.append(f"| #{task.number} | {table_cell(inert(task.title))} | {shown} | {status} |")
+        title = neutralise(table_cell(cut_chars(task.title, 200)))  # in this order: a cell drops hidden characters
+        lines.append(f"| #{task.number} | {title} | {shown} | {status} |")
     if len(rows) > _ROWS:
         lines.append(f"| … | and {len(rows) - _ROWS} more | | |")
     lines += ["", "## Worker branches", "", *(f"- `{branch}`" for branch in branches[:_ROWS])]

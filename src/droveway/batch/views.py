@@ -128,7 +128,7 @@ async def batches(fleet: Fleet, repo: RepoId, *, every: bool = False) -> list[Ba
 
 
 def _paused(issues: tuple[Issue, ...], pull: PullRequest | None) -> bool:
-    return any(PAUSED in issue.labels for issue in issues if issue.open) or bool(pull and PAUSED in pull.labels)
+    return any(PAUSED in issue.labels for issue in issues) or bool(pull and PAUSED in pull.labels)
 
 
 async def show_batch(fleet: Fleet, repo: RepoId, number: int) -> BatchView:
