@@ -150,7 +150,9 @@ async def test_pushes_to_many_branches_at_once_all_arrive(remote: Remote) -> Non
     for index in range(8):
         sha = commit(tree, f"c{index}", **{f"f{index}": "x\n"})
         pushes.append((f"herd/worker/{index}-x", sha))
-    await asyncio.gather(*(remote.git("push", "-q", "origin", f"{sha}:refs/heads/{name}", cwd=tree) for name, sha in pushes))
+    await asyncio.gather(
+        *(remote.git("push", "-q", "origin", f"{sha}:refs/heads/{name}", cwd=tree) for name, sha in pushes)
+    )
     refs = await world.bot.repo("GET", "/git/matching-refs/heads/herd/worker/")
     assert {row["ref"]: row["object"]["sha"] for row in refs} == {f"refs/heads/{name}": sha for name, sha in pushes}
 

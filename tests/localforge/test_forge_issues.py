@@ -101,7 +101,10 @@ async def test_comments_are_listed_edited_deleted_and_counted(world: World) -> N
     edited = await world.bot.repo("PATCH", f"/issues/comments/{one['id']}", {"body": "uno"})
     assert edited["body"] == "uno"
     assert [each["body"] for each in await world.bot.repo("GET", "/issues/1/comments")] == ["uno", "two"]
-    assert [each["id"] for each in await world.bot.repo("GET", "/issues/comments?sort=created&direction=desc")] == [2, 1]
+    assert [each["id"] for each in await world.bot.repo("GET", "/issues/comments?sort=created&direction=desc")] == [
+        2,
+        1,
+    ]
     await world.owner.repo("DELETE", f"/issues/comments/{one['id']}", want=204)
     assert (await world.bot.repo("GET", "/issues/1"))["comments"] == 1
 
@@ -124,7 +127,12 @@ async def test_milestones_count_close_and_go(world: World) -> None:
     await world.bot.repo("POST", "/issues", {"title": "T", "milestone": 1}, want=201)
     await world.bot.repo("PATCH", "/issues/1", {"state": "closed"})
     closed = await world.bot.repo("PATCH", "/milestones/1", {"state": "closed", "description": "done"})
-    assert (closed["closed_issues"], closed["open_issues"], closed["state"], closed["description"]) == (1, 0, "closed", "done")
+    assert (closed["closed_issues"], closed["open_issues"], closed["state"], closed["description"]) == (
+        1,
+        0,
+        "closed",
+        "done",
+    )
     assert await world.bot.repo("GET", "/milestones") == []
     assert len(await world.bot.repo("GET", "/milestones?state=all")) == 1
     await world.bot.repo("DELETE", "/milestones/1", want=204)

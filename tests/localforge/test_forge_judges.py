@@ -13,8 +13,20 @@ from .world import World
 @pytest.mark.req("FRG-031")
 def test_pygithub_does_a_round_of_work(world: World) -> None:
     with serve_in_thread(world.forge) as url:
-        bot = github.Github(base_url=url, auth=github.Auth.Token(world.bot_token), retry=None)
-        owner = github.Github(base_url=url, auth=github.Auth.Token(world.owner_token), retry=None)
+        bot = github.Github(
+            base_url=url,
+            auth=github.Auth.Token(world.bot_token),
+            retry=None,
+            seconds_between_requests=0,
+            seconds_between_writes=0,
+        )
+        owner = github.Github(
+            base_url=url,
+            auth=github.Auth.Token(world.owner_token),
+            retry=None,
+            seconds_between_requests=0,
+            seconds_between_writes=0,
+        )
         assert bot.get_user().login == "herd-bot"
         repo = bot.get_repo("owner/road")
         for number in range(45):

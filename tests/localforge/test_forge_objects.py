@@ -16,7 +16,11 @@ async def test_refs_are_made_moved_matched_and_deleted(world: World) -> None:
     one, two = world.sha("main~1"), world.sha("main")
     ref = "refs/herd/attic/x/1"
     made = await world.bot.repo("POST", "/git/refs", {"ref": ref, "sha": one}, want=201)
-    assert made["object"] == {"sha": one, "type": "commit", "url": f"http://forge.test/repos/owner/road/git/commits/{one}"}
+    assert made["object"] == {
+        "sha": one,
+        "type": "commit",
+        "url": f"http://forge.test/repos/owner/road/git/commits/{one}",
+    }
     again = await world.bot.repo("POST", "/git/refs", {"ref": ref, "sha": one}, want=422)
     assert again["message"] == "Reference already exists"
     await world.bot.repo("PATCH", f"/git/{ref}", {"sha": two})

@@ -62,14 +62,21 @@ def test_the_first_start_makes_two_accounts_and_keeps_their_tokens_private(tmp_p
         for login, token in tokens.items():
             answer = httpx.get(f"{forge.url}/user", headers={"Authorization": f"token {token}"}, trust_env=False)
             assert answer.json()["login"] == login
-        found = httpx.get(f"{forge.url}/repos/owner/empty", headers={"Authorization": f"token {forge.token}"}, trust_env=False)
+        found = httpx.get(
+            f"{forge.url}/repos/owner/empty", headers={"Authorization": f"token {forge.token}"}, trust_env=False
+        )
         assert found.json()["permissions"]["push"] is True
     finally:
         assert forge.stop() == 0
     again = Process(tmp_path)
     try:
         assert json.loads(again.token_file.read_text()) == tokens  # the old ones hold
-        assert httpx.get(f"{again.url}/user", headers={"Authorization": f"token {again.token}"}, trust_env=False).status_code == 200
+        assert (
+            httpx.get(
+                f"{again.url}/user", headers={"Authorization": f"token {again.token}"}, trust_env=False
+            ).status_code
+            == 200
+        )
     finally:
         assert again.stop() == 0
 
@@ -145,7 +152,9 @@ def test_what_was_answered_is_there_after_a_kill(tmp_path: Path) -> None:
     assert forge.died() == -signal.SIGKILL
     after = Process(tmp_path)
     try:
-        assert [row["number"] for row in after.api("GET", "/issues?per_page=100&direction=asc").json()] == [*range(1, 21)]
+        assert [row["number"] for row in after.api("GET", "/issues?per_page=100&direction=asc").json()] == [
+            *range(1, 21)
+        ]
         assert after.api("POST", "/issues", {"title": "next"}).json()["number"] == 21
     finally:
         after.stop()

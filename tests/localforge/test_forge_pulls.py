@@ -43,7 +43,8 @@ async def test_lists_filter_by_head_base_and_state(world: World) -> None:
     await world.pull("other")
     await world.bot.repo("PATCH", "/pulls/1", {"state": "closed"})
     for query, numbers in (
-        ("", [2]), ("?state=all", [2, 1]), ("?head=owner:clean&state=all", [1]), ("?head=owner:clean", []), ("?base=other", []),
+        ("", [2]), ("?state=all", [2, 1]), ("?head=owner:clean&state=all", [1]),
+        ("?head=owner:clean", []), ("?base=other", []),
     ):  # fmt: skip
         assert [row["number"] for row in await world.bot.repo("GET", f"/pulls{query}")] == numbers, query
 

@@ -115,7 +115,9 @@ async def test_the_newest_status_of_a_context_counts(world: World) -> None:
 
 async def test_check_runs_make_their_suite_and_settle_it(world: World) -> None:
     sha = world.sha("main")
-    run = await world.bot.repo("POST", "/check-runs", {"name": "test", "head_sha": sha, "status": "in_progress"}, want=201)
+    run = await world.bot.repo(
+        "POST", "/check-runs", {"name": "test", "head_sha": sha, "status": "in_progress"}, want=201
+    )
     assert (run["status"], run["app"]["slug"], run["started_at"] is not None) == ("in_progress", "herd-bot", True)
     suites = await world.bot.repo("GET", f"/commits/{sha}/check-suites")
     assert (suites["total_count"], suites["check_suites"][0]["status"]) == (1, "in_progress")
@@ -124,7 +126,9 @@ async def test_check_runs_make_their_suite_and_settle_it(world: World) -> None:
     assert (done["status"], done["conclusion"], done["output"]["annotations_count"]) == ("completed", "failure", 1)
     suite = (await world.bot.repo("GET", f"/commits/{sha}/check-suites"))["check_suites"][0]
     assert (suite["status"], suite["conclusion"]) == ("completed", "failure")
-    again = await world.bot.repo("POST", "/check-runs", {"name": "test", "head_sha": sha, "conclusion": "success"}, want=201)
+    again = await world.bot.repo(
+        "POST", "/check-runs", {"name": "test", "head_sha": sha, "conclusion": "success"}, want=201
+    )
     latest = await world.bot.repo("GET", "/commits/main/check-runs")
     assert [row["id"] for row in latest["check_runs"]] == [again["id"]]
     assert (await world.bot.repo("GET", "/commits/main/check-runs?filter=all"))["total_count"] == 2

@@ -10,7 +10,7 @@ __all__ = ["LocalForge", "ServeOptions", "main_serve", "operations", "serve", "s
 
 def operations() -> list[tuple[str, str, str]]:
     """Give every REST operation as (method, template, summary), for ``docs/reference/forge-api.md``."""
-    from droveway.localforge import rest, routing  # noqa: PLC0415 - importing the operations registers them
+    from droveway.localforge import rest, routing
 
     assert rest.__all__
     return routing.operations()

@@ -14,8 +14,8 @@ from droveway.localforge.db import Row, Tx
 ROLES: Final = ("read", "triage", "write", "maintain", "admin")
 
 
-class Refused(Exception):
-    """An answer that is no success: the status, GitHub's message, and its ``errors`` list. REST and GraphQL share it."""
+class Refused(Exception):  # noqa: N818 - `raise Refused(404, …)` says it in one word
+    """An answer that is no success: status, GitHub's message, and its ``errors`` list. REST and GraphQL share it."""
 
     def __init__(self, status: int, message: str, errors: Sequence[Any] = ()) -> None:
         """Hold the parts of the answer."""
@@ -36,7 +36,7 @@ def forbidden(message: str = "Must have admin rights to Repository.") -> Refused
 
 
 def invalid(resource: str, field: str, code: str = "invalid", message: str = "", *, value: Any = None) -> Refused:
-    """422 with one entry of ``errors``. ``code``: missing, missing_field, invalid, already_exists, unprocessable, custom."""
+    """422 with one entry of ``errors``. ``code``: missing_field, invalid, already_exists, unprocessable, custom."""
     entry: dict[str, Any] = {"resource": resource, "field": field, "code": code}
     if value is not None:
         entry["value"] = value
@@ -77,7 +77,7 @@ def new_token() -> str:
 def actor_of_token(tx: Tx, token: str) -> Actor | None:
     """Give the account of a token, or None where nobody has it."""
     row = tx.one(
-        "SELECT users.*, tokens.id AS token_id, tokens.scopes FROM tokens JOIN users ON users.id = tokens.user_id WHERE hash = ?",
+        "SELECT users.*, tokens.id AS token_id, scopes FROM tokens JOIN users ON users.id = user_id WHERE hash = ?",
         hashed(token),
     )
     if row is None:
@@ -95,7 +95,9 @@ def role_of(tx: Tx, user_id: int, repo: Row) -> str | None:
     """Give an account's own role on a repository; None where it has none (it may still read a public one)."""
     key = ("role", user_id, repo["id"])
     if key not in tx.memo:
-        if (user_id and user_id == repo["owner_id"]) or (user_id and tx.value("SELECT site_admin FROM users WHERE id = ?", user_id)):
+        if (user_id and user_id == repo["owner_id"]) or (
+            user_id and tx.value("SELECT site_admin FROM users WHERE id = ?", user_id)
+        ):
             tx.memo[key] = "admin"
         else:
             tx.memo[key] = tx.value("SELECT role FROM roles WHERE repo_id = ? AND user_id = ?", repo["id"], user_id)

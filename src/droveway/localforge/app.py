@@ -20,7 +20,7 @@ WORKERS: Final = 16
 
 
 class App:
-    """ASGI. REST at ``/`` and ``/api/v3``, GraphQL at ``/graphql`` and ``/api/graphql``, git at ``/<owner>/<repo>.git/…``.
+    """ASGI. REST at ``/`` and ``/api/v3``, GraphQL at ``/graphql``, git at ``/<owner>/<repo>.git/…``.
 
     Request targets in absolute form, as a proxy gets them, are taken by their path.
     """

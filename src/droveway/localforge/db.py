@@ -61,6 +61,10 @@ class Tx:
         """Give all rows of a query."""
         return self.db.execute(sql, args).fetchall()
 
+    def pairs(self, sql: str, *args: Any) -> list[tuple[Any, Any]]:
+        """Give the rows of a query with two columns as pairs."""
+        return [(row[0], row[1]) for row in self.db.execute(sql, args)]
+
     def one(self, sql: str, *args: Any) -> Row | None:
         """Give the first row of a query, or None."""
         row: Row | None = self.db.execute(sql, args).fetchone()
@@ -81,9 +85,8 @@ class Tx:
     def by_ids(self, table: str, ids: list[int]) -> dict[int, Row]:
         """Give many rows by their ids, in one query."""
         key = "issue_id" if table == "pulls" else "id"
-        found = self.db.execute(
-            f"SELECT * FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
-        )
+        sql = f"SELECT * FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))"  # noqa: S608
+        found = self.db.execute(sql, (json.dumps(ids),))
         return {row[key]: row for row in found}
 
     def insert(self, table: str, **values: Any) -> int:

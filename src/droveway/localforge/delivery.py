@@ -77,7 +77,9 @@ class Sender:
         """Send everything that is queued now, and give how much that was."""
         sent = 0
         async with contextlib.AsyncExitStack() as stack:
-            client = self._client or await stack.enter_async_context(httpx.AsyncClient(timeout=TIMEOUT, trust_env=False))
+            client = self._client
+            if client is None:
+                client = await stack.enter_async_context(httpx.AsyncClient(timeout=TIMEOUT, trust_env=False))
             while rows := await asyncio.to_thread(self._take):
                 lanes: dict[int, list[Row]] = {}
                 for row in rows:

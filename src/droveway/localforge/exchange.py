@@ -26,7 +26,7 @@ _REGISTERED: Final = rest.__all__  # importing the package is what registers the
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request as it came. ``path`` is percent-encoded and without the API's prefix; ``api`` is what links start with."""
+    """A request as it came. ``path`` is percent-encoded, without the API's prefix; links start with ``api``."""
 
     method: str
     path: str
@@ -88,14 +88,14 @@ class Exchange:
         try:
             found = self._graphql(request, headers) if request.graphql else self._rest(request, headers)
         except Refused as refused:
-            found = self._refusal(request, refused)
+            found = self._refusal(refused)
         except Exception:
             structlog.get_logger().exception("request failed", method=request.method, path=request.path)
             found = Response(500, {}, msgspec.json.encode({"message": "Server Error"}))
         found.headers = {"Content-Type": JSON, **headers, **found.headers}
         return found
 
-    def _refusal(self, request: Request, refused: Refused) -> Response:
+    def _refusal(self, refused: Refused) -> Response:
         body: dict[str, Any] = {"message": refused.message}
         if refused.errors:
             body["errors"] = refused.errors
@@ -138,7 +138,9 @@ class Exchange:
 
     def _charge(self, actor: Actor, bucket: str, headers: dict[str, str], *, cost: int = 1) -> dict[str, int]:
         state = self.rates.charge(actor.id, bucket, cost=cost)
-        headers |= {f"X-RateLimit-{word.capitalize()}": str(state[word]) for word in ("limit", "remaining", "used", "reset")}
+        headers |= {
+            f"X-RateLimit-{word.capitalize()}": str(state[word]) for word in ("limit", "remaining", "used", "reset")
+        }
         headers["X-RateLimit-Resource"] = bucket
         if state["used"] > state["limit"]:
             raise Refused(403, f"API rate limit exceeded for user ID {actor.id}.")

@@ -45,7 +45,7 @@ class LocalForge:
     def _begin(self, owner: str) -> None:
         kernel = self._kernel
         install_hook(kernel.data)
-        lock = self._stack.enter_context(open(kernel.data / "server.lock", "ab"))
+        lock = self._stack.enter_context((kernel.data / "server.lock").open("ab"))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -73,7 +73,7 @@ class LocalForge:
         self._kernel.base_url = url.rstrip("/")
 
     def counters(self) -> dict[str, int]:
-        """Give the requests answered so far by ``METHOD /route/{template}``, ``token:<login>``, ``304`` and ``total``."""
+        """Give the requests answered by ``METHOD /route/{template}``, ``token:<login>``, ``304`` and ``total``."""
         return self._rates.counters()
 
     def reset_counters(self) -> None:
@@ -132,11 +132,9 @@ def _plainly() -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        parts = [refused.message]
-        for error in refused.errors:
-            if isinstance(error, dict):
-                parts.append(" ".join(str(error[key]) for key in ("field", "code", "message", "value") if key in error))
-        raise InputError(": ".join(parts)) from refused
+        words = ("field", "code", "message", "value")
+        parts = [" ".join(str(error[key]) for key in words if key in error) for error in refused.errors]
+        raise InputError(": ".join([refused.message, *parts])) from refused
 
 
 def _user(tx: Tx, login: str) -> Row:

@@ -86,7 +86,7 @@ def _parse(sha: str, raw: bytes) -> Commit:
 
 def commits(kernel: Kernel, git: GitRepo, shas: Sequence[str]) -> list[Commit]:
     """Give the commits of these full SHAs, in order; those that do not exist are left out."""
-    known = {sha: kernel.commits.get(sha) for sha in shas}
+    known: dict[str, Commit | None] = {sha: kernel.commits.get(sha) for sha in shas}
     missing = [sha for sha, found in known.items() if found is None]
     if missing:
         out = git.run("cat-file", "--batch", stdin="".join(f"{sha}\n" for sha in missing).encode())
@@ -101,7 +101,7 @@ def commits(kernel: Kernel, git: GitRepo, shas: Sequence[str]) -> list[Commit]:
             if parts[1] == b"commit":
                 known[sha] = kernel.commits.put(sha, _parse(sha, out[at : at + size]))
             at += size + 1
-    return [known[sha] for sha in shas if known[sha] is not None]
+    return [found for sha in shas if (found := known[sha]) is not None]
 
 
 def commit(kernel: Kernel, git: GitRepo, sha: str) -> Commit | None:
@@ -162,7 +162,7 @@ def changed_files(git: GitRepo, old: str, new: str, *, patches: bool = True) -> 
 
 
 def _patches(git: GitRepo, old: str, new: str, flags: Sequence[str]) -> dict[str, str]:
-    """Give each file's hunks by its name. Sections come in the order of the names, so names with odd bytes match too."""
+    """Give each file's hunks by its name. Binary files have none."""
     text = git.run("-c", "core.quotePath=false", "diff", *flags, old, new, "--").decode("utf-8", "replace")
     found: dict[str, str] = {}
     for section in re.split(r"(?m)^diff --git ", text)[1:]:

@@ -15,7 +15,7 @@ ZERO: Final = "0" * 40
 TIMEOUT: Final = 120.0  # seconds for one plain git call
 
 
-class GitFailed(HerdError):
+class GitFailed(HerdError):  # noqa: N818 - a fact, as git tells it
     """Git said no. ``code`` is its exit code, ``output`` what it wrote to its error stream."""
 
     def __init__(self, argv: Sequence[str], code: int, output: str) -> None:
@@ -25,7 +25,7 @@ class GitFailed(HerdError):
         self.output = output
 
 
-class RefRace(HerdError):
+class RefRace(HerdError):  # noqa: N818 - what happened
     """A ref is not where the caller thought it to be; nothing was moved."""
 
 

@@ -23,7 +23,11 @@ def import_repo(kernel: Kernel, owner: str, name: str, source: Path) -> None:
         listed = tmp.run("ls-remote", "--symref", where, "HEAD", "refs/heads/*").decode("utf-8", "replace")
     except GitFailed as error:
         raise InputError(f"{source} is no git repository or bundle: {error.output.strip()}") from error
-    branches = [line.split("\t")[1][11:] for line in listed.splitlines() if "\trefs/heads/" in line and not line.startswith("ref:")]
+    branches = [
+        line.split("\t")[1][11:]
+        for line in listed.splitlines()
+        if "\trefs/heads/" in line and not line.startswith("ref:")
+    ]
     branch = _default(listed, branches)
     with kernel.write() as tx:
         user = tx.one("SELECT * FROM users WHERE login = ?", owner)
@@ -47,7 +51,9 @@ def _default(listed: str, branches: list[str]) -> str:
         if line.startswith("ref: refs/heads/") and line.endswith("\tHEAD"):
             return line[len("ref: refs/heads/") : -len("\tHEAD")]
     head = next((line.split("\t")[0] for line in listed.splitlines() if line.endswith("\tHEAD")), None)
-    at_head = [line.split("\t")[1][11:] for line in listed.splitlines() if head and line.startswith(f"{head}\trefs/heads/")]
+    at_head = [
+        line.split("\t")[1][11:] for line in listed.splitlines() if head and line.startswith(f"{head}\trefs/heads/")
+    ]
     usual = [name for name in ("main", "master") if name in (at_head or branches)]
     plain = sorted(at_head or branches, key=lambda name: name.count("/"))
     return (usual or plain or ["main"])[0]

@@ -44,7 +44,7 @@ def encode(kind: str, *parts: int | str) -> str:
 
 
 def decode(node_id: str) -> tuple[str, tuple[str, ...]] | None:
-    """Give (type, parts) of a node id, or None where it is none of ours. A ref's name may hold colons: it comes last."""
+    """Give (type, parts) of a node id, or None where it is none of ours. A ref's name may hold colons."""
     prefix, _, rest = node_id.partition("_")
     kind = _KINDS.get(prefix)
     if kind is None:

@@ -17,7 +17,7 @@ MAX_PAGE: Final = 100
 
 
 class Call:
-    """One request, parsed. ``params`` come from the path, ``query`` from behind it, ``body`` is JSON (None: no body)."""
+    """One request, parsed. ``params`` come from the path, ``query`` from behind it, ``body`` is JSON or None."""
 
     def __init__(
         self,
@@ -56,7 +56,10 @@ class Call:
         if value is None and needed:
             raise invalid(resource, name, "missing_field")
         if value is not None and not isinstance(value, str):
-            raise Refused(422, f'Invalid request.\n\nFor \'properties/{name}\', {msgspec.json.encode(value).decode()} is not a string.')
+            raise Refused(
+                422,
+                f"Invalid request.\n\nFor 'properties/{name}', {msgspec.json.encode(value).decode()} is not a string.",
+            )
         return value
 
     def given(self, *names: str) -> dict[str, Any]:
@@ -108,7 +111,7 @@ _ROUTES: Final[dict[str, list[Route]]] = {}
 def route(
     method: str, template: str, summary: str, *, writes: bool | None = None, bucket: str = "core"
 ) -> Callable[[Handler], Handler]:
-    """Register an operation. In the template ``{name}`` is one part, ``{name:path}`` the rest, ``{name:int}`` a number."""
+    """Register an operation. ``{name}`` is one part of the path, ``{name:path}`` the rest, ``{name:int}`` a number."""
     kinds = {"path": ".+?", "int": r"\d{1,18}", "": "[^/]+?"}
 
     def part(match: re.Match[str]) -> str:
@@ -147,7 +150,9 @@ def match(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
 
 def nearby(method: str, path: str) -> list[str]:
     """Give the routes that look most like an unknown path, and the other methods of a known one."""
-    others = [f"{verb} {each.template}" for verb, routes in _ROUTES.items() for each in routes if each.pattern.fullmatch(path)]
+    others = [
+        f"{verb} {each.template}" for verb, routes in _ROUTES.items() for each in routes if each.pattern.fullmatch(path)
+    ]
     templates = {f"{verb} {each.template}" for verb, routes in _ROUTES.items() for each in routes}
     parts = path.strip("/").split("/")
     if parts[0] == "repos" and len(parts) > 2:

@@ -71,8 +71,8 @@ async def serve(forge: LocalForge, *, host: str = "127.0.0.1", port: int = 0) ->
         forge.base_url = url = _url(host, listener)
         async with forge.sender.running(), background(server.serve(sockets=[listener])) as task:
             try:
-                while not server.started and not task.done():
-                    await asyncio.sleep(0.005)  # uvicorn has no event for it
+                while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
+                    await asyncio.sleep(0.005)
                 yield url
             finally:
                 server.should_exit = True
@@ -121,7 +121,7 @@ def serve_in_thread(forge: LocalForge, *, host: str = "127.0.0.1", port: int = 0
 
 
 class ServeOptions(msgspec.Struct, frozen=True):
-    """How to run as a process. ``imports`` are repositories or bundles, each under the name of its folder or ``repos[0]``."""
+    """How to run as a process. ``imports`` are repositories or bundles; named by ``repos`` or their own name."""
 
     data: Path
     host: str = "127.0.0.1"
@@ -147,7 +147,9 @@ def main_serve(options: ServeOptions) -> int:
                 forge.create_repo(owner, name)
         return asyncio.run(_serve_until_signal(forge, options))
     except OSError as error:
-        raise HerdError(f"the forge can't listen on {options.host}:{options.port}: {error.strerror or error}") from error
+        raise HerdError(
+            f"the forge can't listen on {options.host}:{options.port}: {error.strerror or error}"
+        ) from error
     finally:
         forge.close()
 

@@ -35,7 +35,11 @@ DEADLINE: Final = 900.0  # seconds for one whole exchange
 _PIECE: Final = 1 << 16
 _HOOK: Final = """#!/bin/sh
 # Written by the embedded forge. Hands the updates to the server and waits for its word; its end means no.
-{ printf '%s\\n' "${GIT_OBJECT_DIRECTORY:-}" "${GIT_ALTERNATE_OBJECT_DIRECTORIES:-}"; cat; echo end; } >"/dev/fd/$HERD_PUSH_ASK" || exit 1
+{
+  printf '%s\\n' "${GIT_OBJECT_DIRECTORY:-}" "${GIT_ALTERNATE_OBJECT_DIRECTORIES:-}"
+  cat
+  echo end
+} >"/dev/fd/$HERD_PUSH_ASK" || exit 1
 IFS= read -r answer <"/dev/fd/$HERD_PUSH_ANSWER" || { echo "the forge has gone away" >&2; exit 1; }
 [ "$answer" = ok ] && exit 0
 echo "$answer" >&2
@@ -61,7 +65,7 @@ def wait_for_orphans(data: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX)
 
 
-class Gone(Exception):
+class Gone(Exception):  # noqa: N818 - what happened
     """The client went away before its request was whole."""
 
 
@@ -117,7 +121,10 @@ class SmartHttp:
         git = self._kernel.git(repo["id"])
         env = environment(self._kernel.home)
         count = int(env["GIT_CONFIG_COUNT"])
-        env[f"GIT_CONFIG_KEY_{count}"], env[f"GIT_CONFIG_VALUE_{count}"] = "core.hooksPath", str(self._kernel.data / "hooks")
+        env[f"GIT_CONFIG_KEY_{count}"], env[f"GIT_CONFIG_VALUE_{count}"] = (
+            "core.hooksPath",
+            str(self._kernel.data / "hooks"),
+        )
         env["GIT_CONFIG_COUNT"] = str(count + 1)
         env |= {
             "GIT_PROJECT_ROOT": str(git.path.parent),

@@ -21,17 +21,21 @@ Entry = Callable[[], dict[str, Any]]
 def timeline(tx: Tx, repo: Row, issue: Row) -> list[Entry]:
     """Give the entries oldest first; each is shaped when it is called."""
     found: list[tuple[str, int, int, Entry]] = []
+
+    def add(moment: str, rank: int, place: int, entry: Entry) -> None:
+        found.append((moment, rank, place, entry))
+
     for row in tx.all("SELECT * FROM events WHERE issue_id = ?", issue["id"]):
-        found.append((row["created_at"], 2, row["id"], functools.partial(shape.event, tx, repo, row)))
+        add(row["created_at"], 2, row["id"], functools.partial(shape.event, tx, repo, row))
     for row in tx.all("SELECT * FROM comments WHERE issue_id = ?", issue["id"]):
-        found.append((row["created_at"], 1, row["id"], functools.partial(_comment, tx, repo, row)))
+        add(row["created_at"], 1, row["id"], functools.partial(_comment, tx, repo, row))
     if issue["is_pull"]:
         pull = tx.get("pulls", issue["id"])
         shas = diffs.pull_commits(tx, repo, pull)[-250:]
         for place, commit in enumerate(gitdata.commits(tx.kernel, tx.kernel.git(repo["id"]), shas)):
-            found.append((commit.committer.date, 0, place, functools.partial(_commit, tx, repo, commit)))
+            add(commit.committer.date, 0, place, functools.partial(_commit, tx, repo, commit))
         for row in tx.all("SELECT * FROM reviews WHERE issue_id = ? AND submitted_at IS NOT NULL", issue["id"]):
-            found.append((row["submitted_at"], 1, row["id"], functools.partial(_review, tx, repo, issue, row)))
+            add(row["submitted_at"], 1, row["id"], functools.partial(_review, tx, repo, issue, row))
     return [entry for *_, entry in sorted(found, key=lambda each: each[:3])]
 
 

@@ -195,7 +195,7 @@ def update_run(tx: Tx, actor: Actor, repo: Row, run: Row, values: dict[str, Any]
 
 
 def _columns(tx: Tx, values: dict[str, Any], old: Row | None) -> dict[str, Any]:
-    columns = {
+    columns: dict[str, Any] = {
         key: values[key]
         for key in ("status", "conclusion", "details_url", "started_at", "completed_at")
         if key in values

@@ -45,7 +45,7 @@ def listeners(tx: Tx, repo_id: int, event: str) -> list[Row]:
 def notify(
     tx: Tx, repo: Row, actor: Actor, event: str, action: str | None, parts: Callable[[], dict[str, Any]]
 ) -> None:
-    """Queue a webhook for every hook that wants it. ``parts`` makes the event's own part, only where somebody listens."""
+    """Queue a webhook for every hook that wants it. ``parts`` makes its own part, only where somebody listens."""
     hooks = listeners(tx, repo["id"], event)
     if not hooks:
         return

@@ -86,7 +86,7 @@ def create(
     milestone: int | None = None,
     assignees: Sequence[str] = (),
 ) -> Row:
-    """Open an issue. Labels, milestone (a number) and assignees of those who may not set them are dropped in silence."""
+    """Open an issue. Labels, milestone (a number) and assignees by those who may not set them are dropped."""
     need(tx, actor, repo, "read")
     if not actor.id:
         raise Refused(401, "Requires authentication")
@@ -141,7 +141,7 @@ def edit(
     milestone: int | None = UNSET,
     assignees: Sequence[str] = UNSET,
 ) -> Row:
-    """Change an issue or the issue side of a pull request, all in one; ``labels`` and ``assignees`` replace the lists."""
+    """Change an issue or that side of a pull request, all in one; ``labels`` and ``assignees`` replace the lists."""
     own = actor.id == issue["author_id"]
     need(tx, actor, repo, "read" if own else "triage")
     if title is not UNSET or body is not UNSET:
@@ -221,13 +221,13 @@ def _reopenable(tx: Tx, repo: Row, issue: Row) -> None:
             f"state cannot be changed. The {pull['head_ref']} branch has been deleted.",
         )
     other = tx.value(
-        "SELECT number FROM pulls JOIN issues ON issues.id = issue_id WHERE head_repo_id = ? AND head_ref = ? AND base_ref = ?"
-        " AND state = 'open' AND issues.id <> ?",
+        "SELECT number FROM pulls JOIN issues ON issues.id = issue_id WHERE head_repo_id = ?"
+        " AND head_ref = ? AND base_ref = ? AND state = 'open' AND issues.id <> ?",
         pull["head_repo_id"], pull["head_ref"], pull["base_ref"], issue["id"],
     )  # fmt: skip
     if other:
-        message = f"state cannot be changed. There is already an open pull request from {pull['head_ref']} to {pull['base_ref']}."
-        raise invalid("PullRequest", "state", "invalid", message)
+        message = f"There is already an open pull request from {pull['head_ref']} to {pull['base_ref']}."
+        raise invalid("PullRequest", "state", "invalid", f"state cannot be changed. {message}")
     if tip != pull["head_sha"]:
         git.run("update-ref", f"refs/pull/{issue['number']}/head", tip)
         tx.update("pulls", issue["id"], head_sha=tip)

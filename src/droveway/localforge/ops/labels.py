@@ -72,7 +72,7 @@ def edit_label(
 ) -> Row:
     """Change a label; issues keep it under its new name."""
     need(tx, actor, repo, "write")
-    new = {
+    new: dict[str, Any] = {
         "name": label["name"] if name is UNSET else name,
         "color": label["color"] if color is UNSET else color,
         "description": label["description"] if description is UNSET else description,

@@ -40,7 +40,7 @@ class Mergeability(msgspec.Struct, frozen=True):
 
 
 def mergeability(tx: Tx, repo: Row, issue: Row, pull: Row) -> Mergeability:
-    """Answer a reader. The first who asks about a pair of base tip and head hears None, as on GitHub; the next the answer."""
+    """Answer a reader. The first who asks about a pair of base tip and head hears None, as on GitHub."""
     if pull["merged"] or issue["state"] == "closed":
         return Mergeability(None, None, "unknown", pull["merge_sha"])
     git = tx.kernel.git(repo["id"])
@@ -50,7 +50,7 @@ def mergeability(tx: Tx, repo: Row, issue: Row, pull: Row) -> Mergeability:
         tx.kernel.tested.put(key, Tested())
         return Mergeability(None, None, "unknown", None)
     if found.mergeable is None:
-        found = tx.kernel.tested.put(key, test(tx, git, repo, issue, pull))
+        found = tx.kernel.tested.put(key, test(tx, git, issue, pull))
     if not found.mergeable:
         return Mergeability(mergeable=False, rebaseable=False, state="dirty", test_sha=None)
     verdict = judge(tx, repo, issue, pull)
@@ -65,7 +65,7 @@ def mergeability(tx: Tx, repo: Row, issue: Row, pull: Row) -> Mergeability:
     return Mergeability(mergeable=True, rebaseable=True, state=state, test_sha=found.test_sha, blocks=verdict.blocks)
 
 
-def test(tx: Tx, git: GitRepo, repo: Row, issue: Row, pull: Row) -> Tested:
+def test(tx: Tx, git: GitRepo, issue: Row, pull: Row) -> Tested:
     """Merge base tip and head in the object database; a clean result stands at ``refs/pull/N/merge``."""
     base, head = pull["base_sha"], pull["head_sha"]
     try:
@@ -206,7 +206,7 @@ def _replay(tx: Tx, git: GitRepo, actor: Actor, base: str, head: str) -> str:
 
 
 def _pick(git: GitRepo, commit: Commit, onto: str) -> tuple[str, bool]:
-    """Merge what ``commit`` changes into ``onto``: git 2.39 has no ``--merge-base``, so two commits say which base it is."""
+    """Merge what ``commit`` changes into ``onto``: two commits say which base is meant."""
     env = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
            (("NAME", "forge"), ("EMAIL", "forge@localhost"), ("DATE", "@0 +0000"))}  # fmt: skip
     parent = commit.parents[0]
@@ -260,7 +260,8 @@ def close_referenced(tx: Tx, actor: Actor, repo: Row, text: str, sha: str) -> No
             number,
         )
         if row:
-            tx.update("issues", row["id"], state="closed", state_reason="completed", closed_at=tx.now, closed_by_id=actor.id,
+            tx.update("issues", row["id"], state="closed", state_reason="completed", closed_at=tx.now,
+                      closed_by_id=actor.id,
                       updated_at=tx.now)  # fmt: skip
             record(tx, row, actor, "closed", commit=sha, state_reason="completed")
             issue_ops.tell(tx, repo, actor, row["id"], "closed")

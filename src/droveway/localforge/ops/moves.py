@@ -55,7 +55,7 @@ def check(tx: Tx, actor: Actor, repo: Row, updates: Sequence[Update], *, forced:
             continue
         if new == ZERO and not protection["allow_delete"]:
             raise MoveRefused(ref, f"protected branch hook declined: cannot delete {branch}")
-        if new != ZERO and old != ZERO and not protection["allow_force"] and forced(update):
+        if ZERO not in (old, new) and not protection["allow_force"] and forced(update):
             raise MoveRefused(ref, f"protected branch hook declined: cannot force-push to {branch}")
         exempt = can(tx, actor, repo, "admin") and not protection["enforce_admins"]
         if new != ZERO and protection["reviews"] is not None and not exempt:

@@ -86,13 +86,9 @@ def judge(tx: Tx, repo: Row, issue: Row, pull: Row) -> Verdict:
     unstable = any(state != "success" for name, state in states.items() if name not in required)
     if protection is None:
         return Verdict(unstable=unstable)
-    blocks = []
-    missing = [name for name in required if states.get(name) is None]
-    failing = [name for name in required if states.get(name) in ("failure", "pending")]
-    for name in missing:
-        blocks.append(f'Required status check "{name}" is expected.')
-    for name in failing:
-        blocks.append(f'Required status check "{name}" is {"failing" if states[name] == "failure" else "in progress"}.')
+    words = {None: "expected", "failure": "failing", "pending": "in progress"}
+    found = [(name, states.get(name)) for name in required]
+    blocks = [f'Required status check "{name}" is {words[state]}.' for name, state in found if state in words]
     if protection["reviews"] is not None:
         yes, no = approvals(tx, repo, issue["id"])
         if no:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from droveway.localforge import gitdata
-from droveway.localforge.access import Actor, can, invalid, need, role_of, unprocessable
+from droveway.localforge.access import Actor, actor_of, can, invalid, need, role_of, unprocessable
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.gitrepo import ZERO, GitRepo
 from droveway.localforge.ops import issues as issue_ops
-from droveway.localforge.ops.events import notify, record
+from droveway.localforge.ops.events import notify, record, touch
 from droveway.localforge.ops.labels import UNSET
 from droveway.localforge.ops.merging import close_referenced, mark_merged
 from droveway.localforge.ops.moves import LISTENERS, Update
@@ -81,8 +81,8 @@ def create(
 
 def _no_other(tx: Tx, repo: Row, branch: str, base: str, own_id: int) -> None:
     other = tx.value(
-        "SELECT number FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND head_ref = ? AND base_ref = ?"
-        " AND state = 'open' AND issues.id <> ?",
+        "SELECT number FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND head_ref = ?"
+        " AND base_ref = ? AND state = 'open' AND issues.id <> ?",
         repo["id"], branch, base, own_id,
     )  # fmt: skip
     if other:
@@ -140,7 +140,7 @@ def set_base(tx: Tx, actor: Actor, repo: Row, issue: Row, base: str) -> None:
     _some_commits(git, pull["head_ref"], base, pull["head_sha"], tip)
     tx.update("pulls", issue["id"], base_ref=base, base_sha=tip)
     record(tx, issue, actor, "base_ref_changed", base={"from": pull["base_ref"], "to": base})
-    issue_ops.touch(tx, issue["id"])
+    touch(tx, issue["id"])
     changes = {"base": {"ref": {"from": pull["base_ref"]}, "sha": {"from": pull["base_sha"]}}}
     issue_ops.tell(tx, repo, actor, issue["id"], "edited", lambda: {"changes": changes})
 
@@ -153,7 +153,7 @@ def set_draft(tx: Tx, actor: Actor, repo: Row, issue: Row, *, draft: bool) -> No
         return
     tx.update("pulls", issue["id"], draft=int(draft))
     record(tx, issue, actor, "convert_to_draft" if draft else "ready_for_review")
-    issue_ops.touch(tx, issue["id"])
+    touch(tx, issue["id"])
     issue_ops.tell(tx, repo, actor, issue["id"], "converted_to_draft" if draft else "ready_for_review")
 
 
@@ -163,8 +163,10 @@ def request_reviews(tx: Tx, actor: Actor, repo: Row, issue: Row, logins: Sequenc
     for login in logins:
         user_id = tx.value("SELECT id FROM users WHERE login = ?", str(login))
         if user_id is None or role_of(tx, user_id, repo) is None:
-            message = "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator"
-            raise unprocessable(f"{message} of the repository.")
+            raise unprocessable(
+                "Reviews may only be requested from collaborators. One or more of the users or teams you specified is"
+                f" not a collaborator of the {tx.get('users', repo['owner_id'])['login']}/{repo['name']} repository."
+            )
         if wanted and user_id == issue["author_id"]:
             raise unprocessable("Review cannot be requested from pull request author.")
         if wanted:
@@ -175,7 +177,7 @@ def request_reviews(tx: Tx, actor: Actor, repo: Row, issue: Row, logins: Sequenc
         if changed:
             kind = "review_requested" if wanted else "review_request_removed"
             record(tx, issue, actor, kind, requested_reviewer=user_id, review_requester=actor.id)
-            issue_ops.touch(tx, issue["id"])
+            touch(tx, issue["id"])
             _tell_request(tx, repo, actor, issue["id"], kind, user_id)
 
 
@@ -199,11 +201,30 @@ def ref_moved(tx: Tx, actor: Actor, repo: Row, update: Update) -> None:
     branch = ref.removeprefix("refs/heads/")
     _bases(tx, actor, repo, git, branch, new)
     _heads(tx, actor, repo, git, branch, update, forced=forced)
-    if branch == repo["default_branch"] and new != ZERO and old != ZERO and not forced:
+    if branch == repo["default_branch"] and ZERO not in (old, new) and not forced:
         _close_by_commits(tx, actor, repo, git, old, new)
 
 
 LISTENERS.append(ref_moved)
+
+
+def reconcile(tx: Tx) -> None:
+    """Make the open pull requests agree with the refs, whatever happened to the journal: at start and after imports."""
+    for repo in tx.all(
+        "SELECT DISTINCT repos.* FROM repos JOIN issues ON repo_id = repos.id WHERE is_pull AND state = 'open'"
+    ):
+        git = tx.kernel.git(repo["id"])
+        tips = git.refs("refs/heads/")
+        sql = "SELECT * FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND state = 'open'"
+        moved: dict[str, Update] = {}
+        for row in tx.all(sql, repo["id"]):
+            for branch, known in ((row["base_ref"], row["base_sha"]), (row["head_ref"], row["head_sha"])):
+                ref = f"refs/heads/{branch}"
+                if tips.get(ref, ZERO) != known:
+                    moved[ref] = (ref, known, tips.get(ref, ZERO))
+        owner = actor_of(tx, repo["owner_id"])
+        for update in moved.values():
+            ref_moved(tx, owner, repo, update)
 
 
 def _announce(tx: Tx, actor: Actor, repo: Row, update: Update, *, forced: bool) -> None:
@@ -219,8 +240,8 @@ def _announce(tx: Tx, actor: Actor, repo: Row, update: Update, *, forced: bool) 
 
 def _open_pulls(tx: Tx, repo: Row, column: str, branch: str) -> list[Row]:
     return tx.all(
-        f"SELECT issues.* FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND {column} = ? AND state = 'open'"  # noqa: S608
-        " ORDER BY number",
+        f"SELECT issues.* FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND {column} = ?"  # noqa: S608
+        " AND state = 'open' ORDER BY number",
         repo["id"],
         branch,
     )
@@ -252,7 +273,7 @@ def _heads(tx: Tx, actor: Actor, repo: Row, git: GitRepo, branch: str, update: U
             continue
         git.run("update-ref", f"refs/pull/{issue['number']}/head", new)
         tx.update("pulls", issue["id"], head_sha=new)
-        issue_ops.touch(tx, issue["id"])
+        touch(tx, issue["id"])
         if forced:
             record(tx, issue, actor, "head_ref_force_pushed", commit=new)
         _outdate(tx, git, issue["id"], pull["head_sha"], new)
@@ -263,8 +284,8 @@ def _heads(tx: Tx, actor: Actor, repo: Row, git: GitRepo, branch: str, update: U
         if base and git.is_ancestor(new, base):
             mark_merged(tx, actor, repo, tx.get("issues", issue["id"]), base)
     if new == ZERO:
-        sql = "SELECT issues.* FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND head_ref = ? AND head_sha = ? AND merged = 1"
-        for issue in tx.all(sql, repo["id"], branch, old):
+        sql = "SELECT issues.* FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND head_ref = ?"
+        for issue in tx.all(f"{sql} AND head_sha = ? AND merged = 1", repo["id"], branch, old):
             record(tx, issue, actor, "head_ref_deleted")
 
 
@@ -279,7 +300,8 @@ def _outdate(tx: Tx, git: GitRepo, issue_id: int, old: str, new: str) -> None:
     """Move the lines of review threads along with the head; a thread whose line was changed is outdated."""
     if git.kind(old) is None:
         tx.run(
-            "UPDATE threads SET outdated = 1, line = NULL, start_line = NULL WHERE issue_id = ? AND subject_type = 'line'",
+            "UPDATE threads SET outdated = 1, line = NULL, start_line = NULL"
+            " WHERE issue_id = ? AND subject_type = 'line'",
             issue_id,
         )
         return

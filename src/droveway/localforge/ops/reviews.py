@@ -11,7 +11,7 @@ from droveway.localforge.access import Actor, Refused, can, forbidden, invalid, 
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.diffs import pull_files
 from droveway.localforge.ops import issues as issue_ops
-from droveway.localforge.ops.events import notify, record
+from droveway.localforge.ops.events import notify, record, touch
 from droveway.localforge.views import pulls as shape
 
 EVENTS: Final = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
@@ -37,7 +37,7 @@ def create(
     commit: str | None = None,
     comments: Sequence[Mapping[str, Any]] = (),
 ) -> Row:
-    """Write a review. ``event``: APPROVE, REQUEST_CHANGES, COMMENT; None leaves it pending. 422 for a judgement of one's own."""
+    """Write a review. ``event``: APPROVE, REQUEST_CHANGES, COMMENT; None leaves it pending. 422 on one's own."""
     need(tx, actor, repo, "read")
     if not actor.id:
         raise Refused(401, "Requires authentication")
@@ -96,7 +96,7 @@ def submit(tx: Tx, actor: Actor, repo: Row, issue: Row, review: Row, *, event: s
     _check_event(actor, issue, event, text, has_comments)
     tx.update("reviews", review["id"], state=EVENTS[event], body=text, submitted_at=tx.now, updated_at=tx.now)
     tx.run("DELETE FROM review_requests WHERE issue_id = ? AND user_id = ?", issue["id"], actor.id)
-    issue_ops.touch(tx, issue["id"])
+    touch(tx, issue["id"])
     row = tx.get("reviews", review["id"])
     _tell(tx, repo, actor, issue, row, "submitted")
     for each in tx.all("SELECT * FROM review_comments WHERE review_id = ? ORDER BY id", row["id"]):
@@ -136,7 +136,7 @@ def dismiss(tx: Tx, actor: Actor, repo: Row, issue: Row, review: Row, message: s
     tx.update("reviews", review["id"], state="DISMISSED", updated_at=tx.now)
     about = {"state": review["state"].lower(), "review_id": review["id"], "dismissal_message": message}
     record(tx, issue, actor, "review_dismissed", dismissed_review=about)
-    issue_ops.touch(tx, issue["id"])
+    touch(tx, issue["id"])
     row = tx.get("reviews", review["id"])
     _tell(tx, repo, actor, issue, row, "dismissed")
     return row
@@ -174,7 +174,7 @@ def comment(tx: Tx, actor: Actor, repo: Row, issue: Row, values: Mapping[str, An
         submitted_at=tx.now,
     )
     row = add_comment(tx, actor, repo, issue, tx.get("reviews", review_id), values)
-    issue_ops.touch(tx, issue["id"])
+    touch(tx, issue["id"])
     _tell_comment(tx, repo, actor, issue, row, "created")
     return row
 
@@ -251,7 +251,7 @@ def _new_thread(tx: Tx, repo: Row, issue: Row, review: Row, values: Mapping[str,
 
 
 def hunk_lines(patch: str) -> Sequence[tuple[int | None, int | None, str]]:
-    """Give a patch's positions: (old line, new line, text); a hunk's head, but the first, takes a position of its own."""
+    """Give a patch's positions: (old line, new line, text); a hunk's head, but the first, takes one too."""
     found: list[tuple[int | None, int | None, str]] = []
     old = new = 0
     for text in patch.split("\n"):
@@ -305,7 +305,7 @@ def edit_comment(tx: Tx, actor: Actor, repo: Row, row: Row, body: str) -> Row:
     need(tx, actor, repo, "read" if actor.id == row["author_id"] else "write")
     issue_ops.check_body("PullRequestReviewComment", body, needed=True)
     tx.update("review_comments", row["id"], body=body, updated_at=tx.now, edited_at=tx.now)
-    issue_ops.touch(tx, row["issue_id"])
+    touch(tx, row["issue_id"])
     fresh = tx.get("review_comments", row["id"])
     _tell_comment(tx, repo, actor, tx.get("issues", row["issue_id"]), fresh, "edited", {"body": {"from": row["body"]}})
     return fresh
@@ -318,7 +318,7 @@ def delete_comment(tx: Tx, actor: Actor, repo: Row, row: Row) -> None:
     tx.run("DELETE FROM reactions WHERE subject_kind = 'review_comment' AND subject_id = ?", row["id"])
     tx.run("DELETE FROM review_comments WHERE id = ?", row["id"])
     tx.run("DELETE FROM threads WHERE id = ? AND id NOT IN (SELECT thread_id FROM review_comments)", row["thread_id"])
-    issue_ops.touch(tx, row["issue_id"])
+    touch(tx, row["issue_id"])
 
 
 def resolve(tx: Tx, actor: Actor, repo: Row, thread: Row, *, resolved: bool = True) -> Row:
@@ -327,7 +327,7 @@ def resolve(tx: Tx, actor: Actor, repo: Row, thread: Row, *, resolved: bool = Tr
     need(tx, actor, repo, "read" if actor.id == issue["author_id"] else "write")
     if bool(thread["resolved"]) is not resolved:
         tx.update("threads", thread["id"], resolved=int(resolved), resolved_by_id=actor.id if resolved else None)
-        issue_ops.touch(tx, issue["id"])
+        touch(tx, issue["id"])
         action = "resolved" if resolved else "unresolved"
         notify(
             tx, repo, actor, "pull_request_review_thread", action, lambda: _thread_parts(tx, repo, issue, thread["id"])

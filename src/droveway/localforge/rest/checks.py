@@ -80,7 +80,7 @@ def update_run(tx: Tx, call: Call) -> Answer:
 
 
 @route("GET", "/repos/{owner}/{repo}/check-runs/{run:int}/annotations", "List a check run's annotations")
-def annotations(tx: Tx, call: Call) -> Answer:
+def list_annotations(tx: Tx, call: Call) -> Answer:
     """Give the annotations as they were reported."""
     repo = call.repo(tx)
     return paged(call, json.loads(ops.find_run(tx, repo, call.number("run"))["annotations"]), lambda each: each)

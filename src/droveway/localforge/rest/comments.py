@@ -18,7 +18,8 @@ def index(tx: Tx, call: Call) -> Answer:
     since = call.query.get("since", "")
     where = "issue_id = ? AND updated_at >= ?"
     total = tx.value(f"SELECT count(*) FROM comments WHERE {where}", issue["id"], since)  # noqa: S608
-    rows = tx.all(f"SELECT * FROM comments WHERE {where} ORDER BY id LIMIT ? OFFSET ?", issue["id"], since, limit, offset)  # noqa: S608
+    sql = f"SELECT * FROM comments WHERE {where} ORDER BY id LIMIT ? OFFSET ?"  # noqa: S608
+    rows = tx.all(sql, issue["id"], since, limit, offset)
     return Answer([shape.comment(tx, repo, row) for row in rows], page=(page, per_page, total))
 
 

@@ -74,7 +74,7 @@ def get(tx: Tx, call: Call) -> Answer:
         text = git.run("format-patch", "--stdout", "--no-signature", "-1", "--root", sha)
         return Answer(text, media=PATCH)
     files = gitdata.changed_files(git, parent, sha)
-    page, per_page, limit, offset = limit_of(call)
+    page, _, limit, offset = limit_of(call)
     limit = MAX_FILES if "per_page" not in call.query else limit
     return Answer(
         {
@@ -96,8 +96,8 @@ def pulls(tx: Tx, call: Call) -> Answer:
     repo = call.repo(tx)
     sha = resolve(tx, repo, call.params["ref"])
     rows = tx.all(
-        "SELECT issues.* FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ? AND (head_sha = ? OR merge_sha = ?)"
-        " ORDER BY number",
+        "SELECT issues.* FROM pulls JOIN issues ON issues.id = issue_id WHERE repo_id = ?"
+        " AND (head_sha = ? OR merge_sha = ?) ORDER BY number",
         repo["id"],
         sha,
         sha,
@@ -261,7 +261,10 @@ def _index_line(git: GitRepo, entry: dict[str, Any]) -> bytes:
         raise unprocessable("tree.path contains a malformed path component")
     if entry.get("sha") is None and "content" not in entry:
         return f"0 {'0' * 40}\t{path}\0".encode()
-    sha = entry.get("sha") or git.run("hash-object", "-w", "--stdin", stdin=str(entry["content"]).encode()).decode().strip()
+    sha = (
+        entry.get("sha")
+        or git.run("hash-object", "-w", "--stdin", stdin=str(entry["content"]).encode()).decode().strip()
+    )
     if git.kind(sha) is None and mode != "160000":
         raise unprocessable(f"tree.sha {sha} is not a valid object")
     return f"{mode} {sha}\t{path}\0".encode()
@@ -323,7 +326,11 @@ def _tag(tx: Tx, repo: Row, sha: str) -> dict[str, Any]:
         "sha": sha,
         "url": f"{api}/tags/{sha}",
         "tagger": shape.git_person(tagger),
-        "object": {"sha": fields["object"], "type": fields["type"], "url": f"{api}/{fields['type']}s/{fields['object']}"},
+        "object": {
+            "sha": fields["object"],
+            "type": fields["type"],
+            "url": f"{api}/{fields['type']}s/{fields['object']}",
+        },
         "tag": fields["tag"],
         "message": message,
         "verification": shape.UNVERIFIED,
@@ -341,7 +348,8 @@ def create_tag(tx: Tx, call: Call) -> Answer:
     if kind is None or not git.valid_ref(f"refs/tags/{name}"):
         raise unprocessable("Tag is not valid")
     user, given = tx.get("users", call.actor.id), body.get("tagger") or {}
-    who = f"{given.get('name') or user['login']} <{given.get('email') or user['email']}> {_date(given.get('date') or tx.now)}"
+    name_, email = given.get("name") or user["login"], given.get("email") or user["email"]
+    who = f"{name_} <{email}> {_date(given.get('date') or tx.now)}"
     message = call.text("message", resource="Tag")
     text = f"object {target}\ntype {kind}\ntag {name}\ntagger {who}\n\n{message}\n"
     sha = git.run("hash-object", "-t", "tag", "-w", "--stdin", stdin=text.encode()).decode().strip()
@@ -353,7 +361,9 @@ def create_tag(tx: Tx, call: Call) -> Answer:
 def tags(tx: Tx, call: Call) -> Answer:
     """Give the tags, the largest name first."""
     repo = call.repo(tx)
-    found = tx.kernel.git(repo["id"]).text("for-each-ref", "--format=%(objectname) %(*objectname) %(refname)", "refs/tags")
+    found = tx.kernel.git(repo["id"]).text(
+        "for-each-ref", "--format=%(objectname) %(*objectname) %(refname)", "refs/tags"
+    )
     rows = [line.split(" ", 2) for line in found.splitlines()]
     api = api_url(tx, repo)
 

@@ -52,7 +52,9 @@ def _contents(tx: Tx, call: Call, path: str) -> Answer:
     ref = call.query.get("ref") or repo["default_branch"]
     commit = git.resolve(ref)
     if commit is None:
-        raise Refused(404, f"No commit found for the ref {ref}" if call.query.get("ref") else "This repository is empty.")
+        raise Refused(
+            404, f"No commit found for the ref {ref}" if call.query.get("ref") else "This repository is empty."
+        )
     found = git.run("ls-tree", "-z", "-l", "--full-tree", commit, *([path] if path else [])).decode("utf-8", "replace")
     entries = [line for line in found.split("\0") if line]
     if path and entries:

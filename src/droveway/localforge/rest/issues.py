@@ -15,7 +15,7 @@ from droveway.localforge.views import issues as shape
 _SORTS = {"created": "issues.number", "updated": "issues.updated_at", "comments": "comment_count"}
 
 
-def _filters(tx: Tx, call: Call, repo: Row) -> tuple[str, list[Any]]:
+def _filters(call: Call, repo: Row) -> tuple[str, list[Any]]:
     query = call.query
     where, values = ["issues.repo_id = ?"], [repo["id"]]
     state = query.get("state", "open")
@@ -40,10 +40,9 @@ def _filters(tx: Tx, call: Call, repo: Row) -> tuple[str, list[Any]]:
             raise invalid("Issue", "milestone", "invalid", value=milestone)
         where.append("issues.milestone_id = (SELECT id FROM milestones WHERE repo_id = ? AND number = ?)")
         values += [repo["id"], int(milestone)]
-    for key, column in (("creator", "issues.author_id"), ("mentioned", "")):
-        if query.get(key) and column:
-            where.append(f"{column} = (SELECT id FROM users WHERE login = ?)")
-            values.append(query[key])
+    if query.get("creator"):
+        where.append("issues.author_id = (SELECT id FROM users WHERE login = ?)")
+        values.append(query["creator"])
     assignee = query.get("assignee")
     if assignee == "none":
         where.append("issues.id NOT IN (SELECT issue_id FROM assignees)")
@@ -62,13 +61,19 @@ def _filters(tx: Tx, call: Call, repo: Row) -> tuple[str, list[Any]]:
 def index(tx: Tx, call: Call) -> Answer:
     """Filter by state, labels, milestone, assignee, creator, since; sort by created, updated or comments."""
     repo = call.repo(tx)
-    where, values = _filters(tx, call, repo)
+    where, values = _filters(call, repo)
     sort = _SORTS.get(call.query.get("sort", "created"), "issues.number")
     way = "ASC" if call.query.get("direction") == "asc" else "DESC"
     page, per_page, limit, offset = limit_of(call)
     total = tx.value(f"SELECT count(*) FROM issues WHERE {where}", *values)  # noqa: S608 - built from constants
-    extra = ", (SELECT count(*) FROM comments WHERE issue_id = issues.id) AS comment_count" if sort == "comment_count" else ""
-    sql = f"SELECT issues.*{extra} FROM issues WHERE {where} ORDER BY {sort} {way}, issues.number {way} LIMIT ? OFFSET ?"  # noqa: S608
+    extra = (
+        ", (SELECT count(*) FROM comments WHERE issue_id = issues.id) AS comment_count"
+        if sort == "comment_count"
+        else ""
+    )
+    sql = (
+        f"SELECT issues.*{extra} FROM issues WHERE {where} ORDER BY {sort} {way}, issues.number {way} LIMIT ? OFFSET ?"  # noqa: S608
+    )
     rows = tx.all(sql, *values, limit, offset)
     return Answer([shape.issue(tx, repo, row) for row in rows], page=(page, per_page, total))
 
@@ -77,7 +82,7 @@ def index(tx: Tx, call: Call) -> Answer:
 def create(tx: Tx, call: Call) -> Answer:
     """Open an issue."""
     repo, body = call.repo(tx), call.object()
-    title = body.get("title")
+    title: Any = body.get("title")
     if isinstance(title, int):
         title = str(title)
     assignees = body.get("assignees") or ([body["assignee"]] if body.get("assignee") else ())

@@ -74,7 +74,8 @@ def milestones(tx: Tx, call: Call) -> Answer:
     if state not in ("open", "closed", "all"):
         raise Refused(422, "Invalid request.\n\nstate must be one of open, closed, all.")
     rows = tx.all(
-        "SELECT * FROM milestones WHERE repo_id = ? AND (? = 'all' OR state = ?) ORDER BY due_on IS NULL, due_on, number",
+        "SELECT * FROM milestones WHERE repo_id = ? AND (? = 'all' OR state = ?)"
+        " ORDER BY due_on IS NULL, due_on, number",
         repo["id"],
         state,
         state,
@@ -123,8 +124,8 @@ def milestone_labels(tx: Tx, call: Call) -> Answer:
     """Give every label that an issue of the milestone has."""
     repo = call.repo(tx)
     rows = tx.all(
-        "SELECT DISTINCT labels.* FROM labels JOIN issue_labels ON label_id = labels.id JOIN issues ON issues.id = issue_id"
-        " WHERE milestone_id = ? ORDER BY labels.name",
+        "SELECT DISTINCT labels.* FROM labels JOIN issue_labels ON label_id = labels.id"
+        " JOIN issues ON issues.id = issue_id WHERE milestone_id = ? ORDER BY labels.name",
         ops.find_milestone(tx, repo, call.number())["id"],
     )
     return paged(call, rows, lambda row: shape.label(tx, repo, row))

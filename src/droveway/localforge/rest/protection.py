@@ -92,7 +92,9 @@ def delete(tx: Tx, call: Call) -> Answer:
 
 
 @route(
-    "GET", "/repos/{owner}/{repo}/branches/{branch:path}/protection/required_status_checks", "Get required status checks"
+    "GET",
+    "/repos/{owner}/{repo}/branches/{branch:path}/protection/required_status_checks",
+    "Get required status checks",
 )
 def checks(tx: Tx, call: Call) -> Answer:
     """Give the part about checks."""

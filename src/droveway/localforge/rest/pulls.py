@@ -196,5 +196,3 @@ def unrequest_reviews(tx: Tx, call: Call) -> Answer:
     issue = find(tx, call, repo)
     ops.request_reviews(tx, call.actor, repo, issue, _logins(call), wanted=False)
     return Answer(shape.pull(tx, repo, tx.get("issues", issue["id"])))
-
-

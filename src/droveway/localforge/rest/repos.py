@@ -98,7 +98,7 @@ def permission(tx: Tx, call: Call) -> Answer:
         {
             "permission": _LEGACY[role] if role else "none",
             "role_name": role or "",
-            "user": {**account(tx, user_id), **({"permissions": _flags(role), "role_name": role or ""})},
+            "user": {**account(tx, user_id), "permissions": _flags(role), "role_name": role or ""},
         }
     )
 
@@ -170,5 +170,3 @@ def branch(tx: Tx, call: Call) -> Answer:
             },
         }
     )
-
-

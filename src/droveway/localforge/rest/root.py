@@ -12,7 +12,7 @@ from droveway.localforge.views.repos import full, repository
 
 
 @route("GET", "/", "List the addresses of the API")
-def root(tx: Tx, call: Call) -> Answer:
+def root(tx: Tx, _call: Call) -> Answer:
     """Answer who asks what this is."""
     api = tx.api
     return Answer(
@@ -28,13 +28,19 @@ def root(tx: Tx, call: Call) -> Answer:
 
 
 @route("GET", "/meta", "Get facts about the server")
-def meta(tx: Tx, call: Call) -> Answer:
+def meta(_tx: Tx, _call: Call) -> Answer:
     """``gh`` asks for the version of an Enterprise server."""
     return Answer({"verifiable_password_authentication": False, "installed_version": "3.15.0"})
 
 
+@route("GET", "/rate_limit", "Get the state of the rate limits")
+def rate_limit(_tx: Tx, _call: Call) -> Answer:
+    """Answered by the exchange, which keeps the rates; asking is free."""
+    raise not_found()
+
+
 @route("GET", "/zen", "Get a word of wisdom")
-def zen(tx: Tx, call: Call) -> Answer:
+def zen(_tx: Tx, _call: Call) -> Answer:
     """Also a liveness probe."""
     return Answer(b"Keep it logically awesome.", media="text/plain;charset=utf-8")
 
@@ -72,7 +78,8 @@ def my_repos(tx: Tx, call: Call) -> Answer:
     if not actor.id:
         raise Refused(401, "Requires authentication")
     rows = tx.all(
-        "SELECT * FROM repos WHERE ? OR owner_id = ? OR id IN (SELECT repo_id FROM roles WHERE user_id = ?) ORDER BY id",
+        "SELECT * FROM repos WHERE ? OR owner_id = ?"
+        " OR id IN (SELECT repo_id FROM roles WHERE user_id = ?) ORDER BY id",
         int(actor.site_admin),
         actor.id,
         actor.id,

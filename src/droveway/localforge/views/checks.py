@@ -34,7 +34,8 @@ def status(tx: Tx, repo: Row, row: Row) -> Json:
 def latest_statuses(tx: Tx, repo_id: int, sha: str) -> list[Row]:
     """Give the newest status of each context of a commit."""
     return tx.all(
-        "SELECT * FROM statuses WHERE id IN (SELECT max(id) FROM statuses WHERE repo_id = ? AND sha = ? GROUP BY context) ORDER BY id",
+        "SELECT * FROM statuses WHERE id IN"
+        " (SELECT max(id) FROM statuses WHERE repo_id = ? AND sha = ? GROUP BY context) ORDER BY id",
         repo_id,
         sha,
     )
@@ -82,8 +83,8 @@ def app(tx: Tx, app_id: int) -> Json:
 def pulls_at(tx: Tx, repo: Row, sha: str) -> list[Json]:
     """Give the open pull requests with this head, in the short form."""
     rows = tx.all(
-        "SELECT issues.id, number, head_ref, head_sha, base_ref, base_sha FROM pulls JOIN issues ON issues.id = issue_id"
-        " WHERE head_sha = ? AND repo_id = ? AND state = 'open' ORDER BY number",
+        "SELECT issues.id, number, head_ref, head_sha, base_ref, base_sha FROM pulls"
+        " JOIN issues ON issues.id = issue_id WHERE head_sha = ? AND repo_id = ? AND state = 'open' ORDER BY number",
         sha,
         repo["id"],
     )

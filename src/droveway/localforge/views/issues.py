@@ -40,7 +40,9 @@ def labels_of(tx: Tx, repo: Row, issue_id: int) -> list[Json]:
 
 def milestone(tx: Tx, repo: Row, row: Row) -> Json:
     """Give a milestone with its counts, in which pull requests count as issues."""
-    counts = dict(tx.all("SELECT state, count(*) FROM issues WHERE milestone_id = ? GROUP BY state", row["id"]))
+    counts: dict[str, int] = dict(
+        tx.pairs("SELECT state, count(*) FROM issues WHERE milestone_id = ? GROUP BY state", row["id"])
+    )
     url = f"{api_url(tx, repo)}/milestones/{row['number']}"
     return {
         "url": url,
@@ -76,7 +78,7 @@ def milestone_of(tx: Tx, repo: Row, milestone_id: int | None) -> Json | None:
 def reaction_counts(tx: Tx, kind: str, subject_id: int, url: str) -> Json:
     """Give the roll-up of reactions of an issue or comment."""
     sql = "SELECT content, count(*) FROM reactions WHERE subject_kind = ? AND subject_id = ? GROUP BY content"
-    counts = dict(tx.all(sql, kind, subject_id))
+    counts: dict[str, int] = dict(tx.pairs(sql, kind, subject_id))
     return {"url": f"{url}/reactions", "total_count": sum(counts.values()), **{c: counts.get(c, 0) for c in REACTIONS}}
 
 

@@ -32,7 +32,7 @@ def _side(tx: Tx, repo: Row, ref: str, sha: str) -> Json:
 
 
 def pull(tx: Tx, repo: Row, issue: Row, *, full: bool = False, merge: Json | None = None) -> Json:
-    """Give a pull request. ``full``: the single one's page with counts; ``merge`` holds what is known of mergeability."""
+    """Give a pull request. ``full``: the single one's page with counts; ``merge``: what is known of mergeability."""
     row = tx.get("pulls", issue["id"])
     number = issue["number"]
     url, page = f"{api_url(tx, repo)}/pulls/{number}", f"{web_url(tx, repo)}/pull/{number}"
