@@ -167,36 +167,24 @@ async def test_the_review_of_the_head_decides_and_a_head_is_reviewed_once(
         assert w.read("main", "more.txt") == "x"
 
 
-@pytest.mark.req("BAT-103", "BAT-194", "REV-093", "REV-096")
-async def test_the_base_comes_in_before_the_pr_opens_and_a_person_merges(
+@pytest.mark.req("BAT-036", "BAT-103", "BAT-193", "BAT-194", "REV-093", "REV-096")
+async def test_the_base_comes_in_before_the_pr_opens_conflicts_are_resolved_and_a_person_merges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(tmp_path, monkeypatch, config=CONFIG.replace("auto_merge: true", "auto_merge: false")) as w:
+        w.plays["A"] = {"shared.txt": "a\ntwo\n"}
+        w.plays["Resolve rebase conflict: Batch onto main"] = {"shared.txt": "a and base\ntwo\n", "base.txt": "b\n"}
         made = await w.create({"title": "A"})
-        w.push("main", "main", {"base.txt": "base\n", "shared.txt": "base\ntwo\n"})
+        w.push("main", "main", {"shared.txt": "base\ntwo\n", "base.txt": "b\n"})
         report = await w.settle(made.milestone)
         assert [blocker.code for blocker in report.waiting] == ["auto-merge-off"]
-        assert w.read(made.branch, "base.txt") == "base"
+        assert len(w.runs) == 2
         shown = await show_batch(w.fleet, REPO, made.milestone)
         assert shown.pull
         await w.person("PUT", f"/repos/{REPO}/pulls/{shown.pull.number}/merge", {"merge_method": "squash"})
         assert (await w.settle(made.milestone)).landed
         assert w.branches() == ["main"]
-
-
-@pytest.mark.req("BAT-194", "BAT-036", "BAT-193")
-async def test_a_conflict_with_the_base_is_resolved_before_the_pr_opens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(tmp_path, monkeypatch) as w:
-        w.plays["A"] = {"shared.txt": "a\ntwo\n"}
-        w.plays["Resolve rebase conflict: Batch onto main"] = {"shared.txt": "a and base\ntwo\n"}
-        made = await w.create({"title": "A"})
-        w.push("main", "main", {"shared.txt": "base\ntwo\n"})
-        report = await w.settle(made.milestone)
-        assert report.landed, report
         assert w.read("main", "shared.txt") == "a and base\ntwo"
-        assert len(w.runs) == 2
 
 
 @pytest.mark.req("BAT-218", "BAT-165")

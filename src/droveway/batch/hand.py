@@ -12,7 +12,7 @@ from droveway.batch import advance
 from droveway.batch.ending import act_ending
 from droveway.batch.facts import BatchFacts, is_ours, observe
 from droveway.batch.finish import cancel_decisions
-from droveway.batch.start import Step, act_starts, apply, start_batch, with_slots
+from droveway.batch.start import Step, act_starts, start_batch, told, with_slots
 from droveway.core.decisions import Decision, SetLabels
 from droveway.core.errors import DeclinedError, HerdError, InputError
 from droveway.core.facts import FactUnknownError
@@ -111,10 +111,11 @@ async def pause_batch(fleet: Fleet, repo: RepoId, number: int, *, paused: bool, 
         raise DeclinedError(str(error)) from error
     if decision is None:
         return [f"batch #{number} is {'paused' if paused else 'not paused'} already"]
-    step = await apply(fleet, [decision], lease, loop="hand")
-    if not step.acted and not fleet.actuator.dry_run:
-        raise HerdError("; ".join(step.lines) or f"batch #{number} could not be changed")
-    return list(step.lines)
+    outcome = await fleet.actuator.act(decision, lease, loop="hand")
+    if not outcome.ok and not fleet.actuator.dry_run:
+        raise HerdError("; ".join(told(outcome).lines) or f"batch #{number} could not be changed")
+    would = "would be " if fleet.actuator.dry_run else ""
+    return [f"batch #{number} {would}{'paused' if paused else 'resumed'}"]
 
 
 def pause_decision(facts: BatchFacts, *, paused: bool) -> Decision | None:
@@ -152,4 +153,4 @@ async def cancel_batch(fleet: Fleet, repo: RepoId, number: int, lease: Lease) ->
         step = await act_ending(fleet, cancel_decisions(facts), lease)
     except FactUnknownError as error:
         raise DeclinedError(str(error)) from error
-    return list(step.lines)
+    return list(step.lines) or [f"batch #{number} is cancelled"]
