@@ -86,6 +86,25 @@ async def test_protection_demands_reviews_and_dismisses_stale_ones(world: World)
     await world.owner.repo("GET", "/branches/main/protection", want=404)
 
 
+async def test_what_protection_demands_of_a_push_a_merge_has_met_by_itself(world: World) -> None:
+    reviews = {"required_approving_review_count": 1}
+    checks = {"strict": False, "contexts": ["ci"]}
+    await world.owner.repo(
+        "PUT",
+        "/branches/main/protection",
+        protection(required_pull_request_reviews=reviews, required_status_checks=checks, enforce_admins=True),
+    )
+    await world.pull()
+    body = {"message": "m", "content": "eA==", "branch": "main"}
+    for api in (world.bot, world.owner):
+        refused = await api.repo("PUT", "/contents/x", body, want=422)
+        assert "through a pull request" in refused["message"]
+    await world.owner.repo("POST", "/pulls/1/reviews", {"event": "APPROVE"})
+    await world.bot.repo("PUT", "/pulls/1/merge", {}, want=405)
+    await world.bot.repo("POST", f"/statuses/{world.sha('clean')}", {"state": "success", "context": "ci"}, want=201)
+    await world.bot.repo("PUT", "/pulls/1/merge", {"merge_method": "squash"})
+
+
 async def test_protection_reads_back_as_it_was_written(world: World) -> None:
     checks = {"strict": True, "contexts": ["herd/review", "ci"]}
     await world.owner.repo(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import httpx
+import structlog
 
 from droveway.core.tasks import background
 from droveway.localforge.db import Row
@@ -118,7 +119,10 @@ class Sender:
             while True:
                 await event.wait()
                 event.clear()
-                await self.send_queued()
+                try:
+                    await self.send_queued()
+                except Exception:  # what is queued stays queued; the forge goes on
+                    structlog.get_logger().exception("webhooks could not be sent")
 
         self._kernel.wake = wake
         async with background(forever()):

@@ -14,7 +14,8 @@ from droveway.core.points import sync_point
 from droveway.localforge.access import Actor, Refused, actor_of, can
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.gitrepo import ZERO, GitRepo, RefRace
-from droveway.localforge.ops.protection import protection_of
+from droveway.localforge.ops.checks import check_states
+from droveway.localforge.ops.protection import protection_of, required_checks
 
 Update: TypeAlias = tuple[str, str, str]  # ref, old SHA, new SHA
 #: What an intent of a kind means beyond the refs; the rooms' modules register themselves (``merge``).
@@ -32,8 +33,19 @@ class MoveRefused(Refused):
         self.ref = ref
 
 
-def check(tx: Tx, actor: Actor, repo: Row, updates: Sequence[Update], *, forced: Callable[[Update], bool]) -> None:
-    """Refuse what protection, reserved names and open intents forbid. ``forced`` says whether commits would be lost."""
+def check(
+    tx: Tx,
+    actor: Actor,
+    repo: Row,
+    updates: Sequence[Update],
+    *,
+    forced: Callable[[Update], bool],
+    merging: bool = False,
+) -> None:
+    """Refuse what protection, reserved names and open intents forbid. ``forced`` says whether commits would be lost.
+
+    ``merging``: a pull request is being merged, which has met the branch's demands by itself.
+    """
     busy = {
         update[0]
         for row in tx.all("SELECT updates FROM intents WHERE repo_id = ?", repo["id"])
@@ -57,9 +69,14 @@ def check(tx: Tx, actor: Actor, repo: Row, updates: Sequence[Update], *, forced:
             raise MoveRefused(ref, f"protected branch hook declined: cannot delete {branch}")
         if ZERO not in (old, new) and not protection["allow_force"] and forced(update):
             raise MoveRefused(ref, f"protected branch hook declined: cannot force-push to {branch}")
-        exempt = can(tx, actor, repo, "admin") and not protection["enforce_admins"]
-        if new != ZERO and protection["reviews"] is not None and not exempt:
+        if merging or new == ZERO or (can(tx, actor, repo, "admin") and not protection["enforce_admins"]):
+            continue
+        if protection["reviews"] is not None:
             raise MoveRefused(ref, "protected branch hook declined: changes must be made through a pull request")
+        states = check_states(tx, repo["id"], new)
+        for name in required_checks(protection) or ():
+            if states.get(name) != "success":
+                raise MoveRefused(ref, f'protected branch hook declined: required status check "{name}" is expected')
 
 
 def journal(
@@ -116,7 +133,7 @@ def move(
 ) -> None:
     """Move refs by request, all or none, and apply what it means. Raises Refused 409 where one has moved meanwhile."""
     git = tx.kernel.git(repo["id"])
-    check(tx, actor, repo, updates, forced=lambda update: _loses(git, update))
+    check(tx, actor, repo, updates, forced=lambda update: _loses(git, update), merging=kind == "merge")
     intent_id = journal(tx, actor, repo, updates, kind=kind, data=data)
     tx.checkpoint()
     sync_point("localforge.push.journaled")
