@@ -12,7 +12,14 @@ import msgspec
 
 from droveway.batch import advance
 from droveway.batch.facts import BatchFacts, observe
-from droveway.batch.land import LandFacts, merge_action, observe_land, review_decision, review_gates
+from droveway.batch.land import (
+    LandFacts,
+    merge_action,
+    observe_land,
+    review_decision,
+    review_gates,
+    review_prefix,
+)
 from droveway.batch.pull import ready_for_pull
 from droveway.batch.start import LOOP, Step, told
 from droveway.core.decisions import Blocker, Decision, StartJob
@@ -130,21 +137,28 @@ def merge_decision(facts: BatchFacts, seen: LandFacts, blockers: tuple[Blocker, 
 
 async def land(fleet: Fleet, repo: RepoId, facts: BatchFacts, number: int, lease: Lease) -> Step:
     """Start the review that is due, or merge what is ready; each way the reasons are recorded."""
+    head = facts.pull.head_sha if facts.pull else ""
+    prefix = review_prefix(facts.repo, number, head)
+    if await fleet.engine.jobs(kind="review", id_prefix=prefix, active_only=True):  # nothing else matters until it ends
+        return Step(waiting=(_reviewing(head),))
     seen = await observe_land(fleet, repo, facts, number)
     if seen is None or not seen.pull.open:
         return Step(waiting=(Blocker("moved", f"#{number} is not open any more", "the next cycle", "the Integrator"),))
     review = review_decision(facts, seen)
     if review is not None and review.actions:
         outcome = await fleet.actuator.act(review, lease, loop=LOOP)
-        waits = Blocker("reviewing", f"the review of {seen.head[:12]} runs", "its end", "the reviewer")
         started = outcome.receipt(StartJob) is not None
-        return told(outcome) + Step(waiting=(waits,) if started else ())
+        return told(outcome) + Step(waiting=(_reviewing(seen.head),) if started else ())
     merge = await observe_merge(fleet, repo, facts, seen) if facts.settings.pull_requests.auto_merge else None
     blockers = land_blockers(facts, seen, merge)
     outcome = await fleet.actuator.act(merge_decision(facts, seen, blockers, "REV-091"), lease, loop=LOOP)
     if outcome.acted:
         await point("land.merged")
     return told(outcome).then_again()
+
+
+def _reviewing(head: str) -> Blocker:
+    return Blocker("reviewing", f"the review of {head[:12]} runs", "its end", "the reviewer")
 
 
 async def merge_batch(fleet: Fleet, repo: RepoId, number: int, lease: Lease) -> list[str]:
