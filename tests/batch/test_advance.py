@@ -149,7 +149,7 @@ def test_workers_of_a_later_tier_commit_in_the_name_of_the_planner() -> None:
     assert job.args["author"] == {"name": "Ann", "email": "ann@example.org"}
 
 
-@pytest.mark.req("BAT-071")
+@pytest.mark.req("REV-100")
 def test_every_waiting_task_says_who_can_change_it() -> None:
     rows = [issue(n, status) for n, status in enumerate((F, R, P, B, C, None), 1)]
     for blocker in advance.waiting(facts(rows, settings=setting(workers__max_concurrent=1))):

@@ -29,7 +29,7 @@ async def statuses(w: World, milestone: int) -> dict[str, set[str]]:
 
 
 @pytest.mark.req(
-    "BAT-002", "BAT-110", "BAT-113", "BAT-163", "BAT-175", "BAT-180", "BAT-182", "BAT-187", "BAT-188", "BAT-189",
+    "BAT-002", "BAT-110", "BAT-163", "BAT-175", "BAT-180", "BAT-182", "BAT-187", "BAT-188",
     "BAT-190", "BAT-191", "BAT-215", "BAT-217", "BAT-222", "BAT-226", "BAT-238", "REV-086", "REV-087", "REV-092",
     "REV-099", "K07",
 )  # fmt: skip
@@ -76,7 +76,7 @@ async def test_a_batch_with_a_conflict_lands(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
-@pytest.mark.req("BAT-003", "BAT-021", "BAT-057", "BAT-182", "BAT-226", "QLT-030")
+@pytest.mark.req("BAT-021", "BAT-057", "BAT-182", "BAT-226", "QLT-030")
 async def test_dying_once_at_every_point_changes_nothing_of_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +139,7 @@ async def test_dying_once_at_every_point_changes_nothing_of_the_end(
             assert len(keys) == len(set(keys))
 
 
-@pytest.mark.req("REV-001", "REV-002", "REV-003", "REV-091", "REV-093", "REV-096", "BAT-005", "CMD-029")
+@pytest.mark.req("REV-001", "REV-002", "REV-003", "REV-091", "REV-093", "REV-096")
 async def test_the_review_of_the_head_decides_and_a_head_is_reviewed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

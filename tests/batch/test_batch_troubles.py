@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from droveway.batch import batches, cancel_batch, dispatch_issues, explain, pause_batch, show_batch
+from droveway.batch import (
+    batch_of,
+    batches,
+    cancel_batch,
+    dispatch_issues,
+    explain,
+    integrate_step,
+    pause_batch,
+    show_batch,
+)
 from droveway.core import points
 from droveway.core.errors import HerdError, InputError
 from droveway.core.jobs import JobState
@@ -19,7 +28,7 @@ from .world import CONFIG, REPO, git, world
 HAND = Lease.unshared("hand")
 
 
-@pytest.mark.req("BAT-183", "BAT-195")
+@pytest.mark.req("BAT-183")
 async def test_a_lost_race_is_redone_on_a_fresh_fetch_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,3 +167,30 @@ async def test_slots_unreadable_bodies_and_why(tmp_path: Path, monkeypatch: pyte
         for subject in ("batch:99", "nonsense", "77"):
             with pytest.raises(InputError):
                 await explain(w.fleet, REPO, subject)
+
+
+@pytest.mark.req("BAT-180", "BAT-189", "BAT-176")
+async def test_a_consolidation_costs_the_same_for_one_branch_and_for_four(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = CONFIG + "\nworkers: {max_concurrent: 9}\n"
+    async with world(tmp_path, monkeypatch, config=config) as w:
+        costs = []
+        for count in (1, 4):
+            made = await w.create(*({"title": f"T{n}"} for n in range(count)), plan_id=f"p{count}")
+            for job in await w.fleet.engine.jobs(active_only=True):
+                await w.fleet.engine.wait(job.id)
+            w.forge.reset_counters()
+            first = await w.fleet.engine.jobs(kind="worker")
+            number = await batch_of(w.fleet, REPO, run_id=first[-1].id)
+            assert number == made.milestone
+            w.forge.reset_counters()
+            report = await integrate_step(w.fleet, REPO, number, "consolidate", HAND)
+            assert report.acted
+            costs.append(
+                {name: n for name, n in w.forge.counters().items() if "token" not in name and "304" not in name}
+            )
+            place = w.clone(made.branch)
+            assert len(git(place, "log", "--merges", "--format=%s").splitlines()) == count
+        assert costs[0] == costs[1]
+        assert costs[0]["POST /graphql"] == 1

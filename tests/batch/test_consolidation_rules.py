@@ -55,7 +55,7 @@ def actions(decision: Decision, kind: type[Any]) -> list[Any]:
     return [action for action in decision.actions if isinstance(action, kind)]
 
 
-@pytest.mark.req("BAT-178", "BAT-172")
+@pytest.mark.req("BAT-178")
 def test_candidates_are_done_issues_whose_branch_exists_by_number() -> None:
     seen = facts(
         [issue(100, D), issue(10, D), issue(3, F), issue(4, P), issue(5, D), issue(6, D, open=False)],
@@ -151,7 +151,7 @@ def test_the_cap_counts_the_chain_and_not_what_was_solved() -> None:
     assert conflict_decision(again, clash(again, 1)).rule == "BAT-191"
 
 
-@pytest.mark.req("BAT-201", "BAT-202", "BAT-205")
+@pytest.mark.req("BAT-201", "BAT-202")
 @pytest.mark.parametrize("with_pull", [True, False])
 def test_at_the_cap_the_chain_is_told_with_the_way_out_and_the_label_is_set(with_pull: bool) -> None:
     chained = [issue(641, F), resolver(643, 641, F), resolver(644, 643, D)]

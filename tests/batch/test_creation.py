@@ -154,7 +154,6 @@ async def test_a_branch_in_the_way_gives_another_name_or_a_clear_refusal(
             await w.create({"title": "A"}, plan_id="p2", dispatch=False)
 
 
-@pytest.mark.req("BAT-012")
 async def test_a_dry_run_and_an_empty_repository_create_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,7 +141,7 @@ def review(state: ReviewState, association: str = "MEMBER") -> PullRequest:
     return good_pull(reviews=Complete((Review(1, "pat", state, TIP, association=association),), NOW))
 
 
-@pytest.mark.req("REV-094", "BAT-206", "BAT-207", "BAT-195", "BAT-196")
+@pytest.mark.req("REV-094", "BAT-206", "BAT-196")
 @pytest.mark.parametrize(
     ("at", "code"),
     [
@@ -229,7 +229,7 @@ def test_landing_closes_cleans_and_closes_the_milestone_last() -> None:
     assert landing_decisions(again) == ()
 
 
-@pytest.mark.req("BAT-224", "BAT-225", "BAT-132")
+@pytest.mark.req("BAT-224", "BAT-225")
 def test_cancelling_labels_first_and_touches_only_this_batch() -> None:
     rows = [issue(1, D), issue(2, P), issue(3, B), issue(4, F), issue(5, D, open=False)]
     at = facts(rows, branches=[1, 2], pr=good_pull(), jobs=[run(2), run(99)])

@@ -195,7 +195,6 @@ def test_tasks_that_follow_each_other_may_share_files_and_a_late_manual_task_is_
     assert "manual task" in validate(raw).warnings[0]
 
 
-@pytest.mark.req("BAT-012")
 @pytest.mark.parametrize(
     ("content", "message"),
     [
