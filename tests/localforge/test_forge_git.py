@@ -174,6 +174,18 @@ async def test_a_merge_by_request_and_a_push_to_the_base_never_both_win(remote: 
     assert (await world.bot.repo("GET", "/pulls/1"))["merged"] is (status == 200)
 
 
+async def test_the_first_push_to_an_empty_repository_names_its_default_branch(remote: Remote) -> None:
+    world = remote.world
+    world.forge.create_repo("owner", "fresh")
+    url = remote.url().replace("road.git", "fresh.git")
+    await remote.git("push", "-q", url, "main:refs/heads/trunk", cwd=world.source)
+    assert (await world.bot("GET", "/repos/owner/fresh"))["default_branch"] == "trunk"
+    await remote.git("push", "-q", url, "main", cwd=world.source)
+    assert (await world.bot("GET", "/repos/owner/fresh"))["default_branch"] == "trunk"
+    await remote.git("clone", "-q", url, "fresh", cwd=world.tmp)
+    assert (world.tmp / "fresh" / "README.md").exists()
+
+
 async def test_a_body_in_pieces_and_one_that_is_compressed_arrive(remote: Remote) -> None:
     tree = await remote.clone("work")
     (tree / "blob").write_bytes(os.urandom(3_000_000))  # larger than http.postBuffer: sent in chunks

@@ -116,10 +116,22 @@ def apply(tx: Tx, intent_id: int) -> list[Update]:
     if len(moved) == len(updates) and intent["kind"] in APPLIERS:
         APPLIERS[intent["kind"]](tx, actor, repo, intent)
     tx.update("repos", repo["id"], pushed_at=tx.now, updated_at=tx.now)
+    _adopt_default(tx, git, repo, moved)
     for update in moved:
         for listener in LISTENERS:
             listener(tx, actor, tx.get("repos", repo["id"]), update)
     return moved
+
+
+def _adopt_default(tx: Tx, git: GitRepo, repo: Row, moved: Sequence[Update]) -> None:
+    """The first push to an empty repository names its default branch where it does not bring the one that was meant."""
+    if git.branch(repo["default_branch"]):
+        return
+    names = [ref.removeprefix("refs/heads/") for ref, _, new in moved if ref.startswith("refs/heads/") and new != ZERO]
+    if names:
+        chosen = "master" if "master" in names else names[0]
+        tx.update("repos", repo["id"], default_branch=chosen)
+        git.set_head(chosen)
 
 
 def move(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.ops import issues as ops
+from droveway.localforge.ops import reactions
 from droveway.localforge.ops.reviews import find_comment as find_review_comment
 from droveway.localforge.routing import Answer, Call, created, empty, limit_of, paged, route
 from droveway.localforge.views import issues as shape
@@ -100,13 +101,13 @@ def _list(tx: Tx, call: Call) -> Answer:
 def _add(tx: Tx, call: Call) -> Answer:
     repo = call.repo(tx)
     content = call.text("content", resource="Reaction")
-    row, fresh = ops.react(tx, call.actor, repo, *_subject(tx, call, repo), content)
+    row, fresh = reactions.react(tx, call.actor, repo, *_subject(tx, call, repo), content)
     return Answer(shape.reaction(tx, row), 201 if fresh else 200)
 
 
 def _remove(tx: Tx, call: Call) -> Answer:
     repo = call.repo(tx)
-    ops.unreact(tx, call.actor, repo, *_subject(tx, call, repo), call.number("reaction"))
+    reactions.unreact(tx, call.actor, repo, *_subject(tx, call, repo), call.number("reaction"))
     return empty()
 
 
