@@ -78,7 +78,9 @@ def facts(*findings: Finding, fixes: tuple[FixIssue, ...] = (), **more: object) 
 
 @pytest.mark.req("REV-010")
 def test_paths_with_odd_characters_are_whole() -> None:
-    raw = b':100644 100644 a b M\0we "ird\ttab.py\0:100644 100644 a b R090\0old\xc3\xa4.py\0new.py\0:0 100644 0 b A\0x\0'
+    raw = (
+        b':100644 100644 a b M\0we "ird\ttab.py\0:100644 100644 a b R090\0old\xc3\xa4.py\0new.py\0:0 100644 0 b A\0x\0'
+    )
     assert raw_listing(raw) == [
         ChangedFile('we "ird\ttab.py', "M"),
         ChangedFile("new.py", "R", "oldä.py"),

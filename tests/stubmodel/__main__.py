@@ -132,7 +132,7 @@ def main() -> None:
             options.ready.with_suffix(".new").write_text(address, encoding="utf-8")
             os.replace(options.ready.with_suffix(".new"), options.ready)
         else:
-            print(address, flush=True)  # noqa: T201
+            print(address, flush=True)
         server.serve_forever()
 
 

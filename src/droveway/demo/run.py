@@ -24,11 +24,11 @@ from droveway.service import Running, UpOptions, running
 
 
 class TaskResult(msgspec.Struct, frozen=True):
-    """What became of one task."""
+    """What became of one task; a fix or resolver issue stands in no tier."""
 
     number: int
     title: str
-    tier: int
+    tier: int | None
     state: str
     attempts: int
 

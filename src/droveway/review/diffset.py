@@ -15,7 +15,6 @@ _GENERATED = pathspec.PathSpec.from_lines(
     "gitignore",
     ["vendor/", "node_modules/", "*.min.js", "*.min.css", "*_pb2.py", "*.pb.go", "__snapshots__/", "*.snap"],
 )
-_BUILD = pathspec.PathSpec.from_lines("gitignore", ["dist/", "build/", "coverage/"])
 _LOCKFILES = pathspec.PathSpec.from_lines(
     "gitignore",
     [
@@ -103,8 +102,6 @@ def _classify(entry: ChangedFile, patch: str, configured: pathspec.PathSpec, hea
         return FileClass.GENERATED, "a path of generated files"
     if marked:
         return FileClass.GENERATED, "the base's file says that it is generated"
-    if _BUILD.match_file(entry.path) and marked:
-        return FileClass.GENERATED, "a build output with a marker at the base"
     if "\nGIT binary patch" in patch or re.search(r"^Binary files .* differ$", patch, re.MULTILINE):
         return FileClass.BINARY, "binary"
     if patch and not _HUNK.search(patch) and entry.status not in ("A", "D"):
