@@ -82,13 +82,15 @@ async def _serve(
         if owner_token_file and not owner_token_file.exists():
             save_secret(owner_token_file.absolute(), tokens.get(owner) or local.issue_token(owner))
         for name in repos:
-            local.create_repo(owner, name)
+            if not local.has_repo(owner, name):
+                local.create_repo(owner, name)
         for entry in imports:
             name, _, path = entry.partition("=")
             if not path or not Path(path).exists():
                 raise InputError(f"--import {entry}: write NAME=PATH of an existing git repository")
-            local.create_repo(owner, name)
-            local.import_repo(owner, name, Path(path).absolute())
+            if not local.has_repo(owner, name):
+                local.create_repo(owner, name)
+                local.import_repo(owner, name, Path(path).absolute())
         async with served(local, host=host, port=port) as url:
             if ready_file:
                 save_secret(ready_file.absolute(), url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pathspec
@@ -94,7 +95,7 @@ def _counts(patch: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
-def _classify(entry: ChangedFile, patch: str, configured: pathspec.PathSpec, head: str) -> tuple[FileClass, str]:
+def _classify(entry: ChangedFile, patch: str, configured: pathspec.PathSpec[Any], head: str) -> tuple[FileClass, str]:
     marked = bool(_MARKER.search(head))
     if configured.match_file(entry.path):
         return FileClass.GENERATED, "named in review_diff.generated_paths"
