@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -156,6 +158,20 @@ class Executors:
                     await asyncio.sleep(0.02)
         except TimeoutError:
             pytest.fail("it did not come about:\n" + (self.folder / "log").read_text())
+
+    async def suspend(self, process: subprocess.Popen[bytes]) -> None:
+        """Stop a process. On SQLite not in the middle of a write: its lock on the file would stop all others too."""
+        while True:
+            os.kill(process.pid, signal.SIGSTOP)
+            if not self.url.startswith("sqlite"):
+                return
+            with contextlib.closing(sqlite3.connect(self.url.partition(":///")[2], timeout=1)) as connection:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError:
+                    os.kill(process.pid, signal.SIGCONT)
+            await asyncio.sleep(0.05)
 
     def close(self) -> None:
         for process in self._processes:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
+import time
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from droveway.core.database import IDLE_TRANSACTION_SECONDS
 from droveway.engine import Existing, Job, JobState
+from droveway.store import make_engine
+from private_postgres import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.req("ENG-009", "ENG-004", "QLT-020")]
 
@@ -83,13 +87,13 @@ async def test_an_executor_that_was_stopped_and_wakes_does_no_second_effect_and_
     await executors.client.enqueue(job("one", lease="shared"))
     await executors.until(lambda: executors.events("start", "one", "a"))
     (first,) = executors.events("start", "one", "a")
-    os.kill(sleeper.pid, signal.SIGSTOP)
+    await executors.suspend(sleeper)
     other = await executors.start("b")
     await executors.until(lambda: executors.events("start", "one", "b"))
     (second,) = executors.events("start", "one", "b")
     assert [int(epoch) for epoch in second[4:]] == [int(epoch) + 1 for epoch in first[4:]]
     executors.open_gate("a")
-    os.kill(sleeper.pid, signal.SIGCONT)
+    sleeper.send_signal(signal.SIGCONT)
     await executors.until(lambda: executors.events("lost"))
     executors.open_gate("b")
     assert await ended(executors, "one") == [JobState.DONE]
@@ -99,6 +103,24 @@ async def test_an_executor_that_was_stopped_and_wakes_does_no_second_effect_and_
     await executors.client.enqueue(job("two"))
     assert await ended(executors, "two") == [JobState.DONE]
     assert executors.events("effect", "two") == [("effect", "two", "a")]
+
+
+async def test_a_process_that_stops_in_a_transaction_keeps_its_locks_for_a_moment_only(postgres: Cluster) -> None:
+    url = postgres.database()
+    holder, other = make_engine(url), make_engine(url)
+    with holder.begin() as db:
+        db.execute(sa.text("CREATE TABLE x (n int)"))
+        db.execute(sa.text("INSERT INTO x VALUES (1)"))
+    stopped = holder.connect()
+    stopped.execute(sa.text("UPDATE x SET n = 2"))
+    begun = time.monotonic()
+    with other.begin() as writer:
+        writer.execute(sa.text("UPDATE x SET n = 3"))
+    assert IDLE_TRANSACTION_SECONDS - 1 < time.monotonic() - begun < 4 * IDLE_TRANSACTION_SECONDS
+    stopped.invalidate()
+    stopped.close()
+    holder.dispose()
+    other.dispose()
 
 
 @pytest.mark.req("ENG-005")

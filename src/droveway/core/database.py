@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+IDLE_TRANSACTION_SECONDS = 5
 SQLITE_NEEDED = (3, 42, 0)  # by the engine, on Python >= 3.12
 
 
@@ -50,7 +51,13 @@ def engine_options(url: str) -> dict[str, Any]:
     return {
         **pool,
         "pool_pre_ping": True,
-        "connect_args": {"application_name": "droveway", "connect_timeout": 10},
+        "connect_args": {
+            "application_name": "droveway",
+            "connect_timeout": 10,
+            # A process that is stopped, or cut off, in the middle of a transaction must not keep its locks: others
+            # could neither take its jobs over nor go on themselves. Our transactions take milliseconds.
+            "options": f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_SECONDS * 1000}",
+        },
     }
 
 
