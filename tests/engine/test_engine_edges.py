@@ -210,6 +210,7 @@ async def test_killed_database_connections_cost_no_job(postgres: Cluster, postgr
 
     async def work(context: JobContext) -> Any:
         await gate.wait()
+        await context.lease.check()
         return context.job.id
 
     engine.register("work", "workers", work)

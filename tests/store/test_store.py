@@ -6,12 +6,15 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from droveway.core.actuator import AuditRecord
 from droveway.core.decisions import Blocker
+from droveway.core.ids import RandomIds
 from droveway.store import Store, UsageTotals
 from droveway.store import store as store_module
+from private_postgres import Cluster
 
 pytestmark = pytest.mark.req("ENG-001")
 
@@ -86,12 +89,15 @@ async def test_each_waiting_message_is_given_to_one_turn(store: Store, clock: An
     for body in ("first", "second"):
         await store.add_message(session, author="ann", body=body)
         clock.later(seconds=1)
-    turn = await store.start_turn(session, job="j", attempt=1, prompt_digest="d")
-    taken = await asyncio.gather(*(store.answer_messages(session, turn) for _ in range(3)))
+    turns = [await store.start_turn(session, job="j", attempt=1, prompt_digest="d") for _ in range(3)]
+    taken = await asyncio.gather(*(store.answer_messages(session, turn) for turn in turns))
     assert sorted(len(messages) for messages in taken) == [0, 0, 2]
     assert [message.body for messages in taken for message in messages] == ["first", "second"]
+    (turn,) = {message.turn for messages in taken for message in messages}
+    assert turn is not None
     await store.add_message(session, author="ann", body="third")
     assert [message.turn for message in await store.messages(session)] == [turn, turn, None]
+    assert [message.body for message in await store.answer_messages(session, turn)] == ["first", "second", "third"]
 
 
 def record(name: str, clock: Any, **changes: Any) -> AuditRecord:
@@ -175,3 +181,26 @@ async def test_etags_and_settings_are_the_last_that_were_put(store: Store) -> No
 async def test_text_that_is_no_proper_unicode_is_kept_as_well_as_can_be(store: Store, clock: Any) -> None:
     await store.record(record("odd", clock, actions=ACT, facts=("half \ud800 and \0",)))
     assert (await store.decisions(repo="o/r"))[0].facts == ("half ? and \0",)
+
+
+@pytest.mark.req("QLT-033")
+async def test_killed_database_connections_cost_nothing(store_postgres: Cluster, clock: Any) -> None:
+    url = store_postgres.database()
+    store = await Store.open(url, clock=clock, ids=RandomIds())
+    for number in range(5):
+        killing = asyncio.create_task(asyncio.to_thread(kill_connections, url))
+        task = await store.task("o/r", kind="worker", subject=f"issue:{number}", title="Do it")
+        session = await store.open_session(task, role="worker", provider="p", model="m")
+        await store.add_message(session, author="ann", body="hello")
+        assert [message.body for message in await store.messages(session)] == ["hello"]
+        await killing
+    assert len(await store.tasks("o/r")) == 5
+    await store.close()
+
+
+def kill_connections(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

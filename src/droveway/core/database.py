@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 IDLE_TRANSACTION_SECONDS = 5
+RETRY_PAUSES = (0.1, 0.5, 2.0)  # seconds before work is tried again whose connection was lost
 SQLITE_NEEDED = (3, 42, 0)  # by the engine, on Python >= 3.12
 
 
@@ -59,6 +60,11 @@ def engine_options(url: str) -> dict[str, Any]:
             "options": f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_SECONDS * 1000}",
         },
     }
+
+
+def lost_connection(error: BaseException) -> bool:
+    """Whether SQLAlchemy says that the connection was gone: the same work may be tried again on a fresh one."""
+    return bool(getattr(error, "connection_invalidated", False))
 
 
 def prepare_sqlite(connection: Any, _record: object = None) -> None:

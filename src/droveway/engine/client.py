@@ -18,7 +18,14 @@ logging.getLogger("dbos").propagate = False
 from dbos import DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions, WorkflowStatus, error  # noqa: E402
 
 from droveway.core.clock import Clock, SystemClock  # noqa: E402
-from droveway.core.database import engine_options, engine_url, is_sqlite, prepare_sqlite  # noqa: E402
+from droveway.core.database import (  # noqa: E402
+    RETRY_PAUSES,
+    engine_options,
+    engine_url,
+    is_sqlite,
+    lost_connection,
+    prepare_sqlite,
+)
 from droveway.core.errors import HerdError  # noqa: E402
 from droveway.core.jobs import Enqueued, Existing, Job, JobInfo, JobState  # noqa: E402
 from droveway.engine.ledger import Ledger  # noqa: E402
@@ -163,8 +170,15 @@ class EngineClient:
         return self._client
 
     async def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do what blocks in a thread."""
+        """Do what blocks in a thread; a lost connection is no reason to fail, since all of it may be done twice."""
         with self._clock.hold():
+            for pause in RETRY_PAUSES:
+                try:
+                    return await asyncio.to_thread(function, *args, **kwargs)
+                except sa.exc.DBAPIError as problem:
+                    if not lost_connection(problem):
+                        raise
+                await self._clock.sleep(pause)
             return await asyncio.to_thread(function, *args, **kwargs)
 
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from droveway.core.clock import Clock
+from droveway.core.database import RETRY_PAUSES, lost_connection
 from droveway.core.ids import Ids
 
 MOMENTS = ("at", "created_at", "started_at", "ended_at")
@@ -37,8 +38,11 @@ class Base:
             with self._begin() as db:
                 return work(db, *args, **kwargs)
 
-        with self._clock.hold():
-            return await asyncio.to_thread(run)
+        return await self._in_thread(run)
+
+    async def _add(self, table: sa.Table, /, **values: Any) -> None:
+        """Insert a row with a fresh id."""
+        await self._write(lambda db: db.execute(self._insert(table, **values).on_conflict_do_nothing()))
 
     async def _read(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
         """Give all rows of a query."""
@@ -47,7 +51,18 @@ class Base:
             with self.database.connect() as db:
                 return list(db.execute(query))
 
+        return await self._in_thread(run)
+
+    async def _in_thread(self, run: Callable[[], R]) -> R:
+        """Run it, and again if the connection was lost: all that the store does may be done twice."""
         with self._clock.hold():
+            for pause in RETRY_PAUSES:
+                try:
+                    return await asyncio.to_thread(run)
+                except sa.exc.DBAPIError as problem:
+                    if not lost_connection(problem):
+                        raise
+                await self._clock.sleep(pause)
             return await asyncio.to_thread(run)
 
     @contextlib.contextmanager

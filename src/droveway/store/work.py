@@ -56,11 +56,7 @@ class Work(Base):
         """Begin a session of a task; ``identity`` is the forge login in whose name it is paid for."""
         session = self._ids.new()
         values = {"role": role, "provider": provider, "model": clean(model, 200), "identity": identity}
-        await self._write(
-            lambda db: db.execute(
-                sa.insert(SESSIONS).values(id=session, task=task, conversation="", created_at=self._seconds(), **values)
-            )
-        )
+        await self._add(SESSIONS, id=session, task=task, conversation="", created_at=self._seconds(), **values)
         return session
 
     async def sessions(self, task: str) -> list[SessionInfo]:
@@ -73,14 +69,14 @@ class Work(Base):
     ) -> str:
         """Note that an agent is about to run; ``transcript`` is the path of its transcript."""
         turn = self._ids.new()
-        values = {"job": job, "attempt": attempt, "prompt_digest": prompt_digest, "transcript": transcript}
-        await self._write(
-            lambda db: db.execute(
-                sa.insert(TURNS).values(
-                    id=turn, session=session, started_at=self._seconds(), outcome="", text="", seconds=0.0, **values
-                )
-            )
-        )
+        values: dict[str, Any] = {
+            "job": job,
+            "attempt": attempt,
+            "prompt_digest": prompt_digest,
+            "transcript": transcript,
+        }
+        values |= {"outcome": "", "text": "", "seconds": 0.0}
+        await self._add(TURNS, id=turn, session=session, started_at=self._seconds(), **values)
         return turn
 
     async def end_turn(
@@ -188,22 +184,17 @@ class Work(Base):
     async def add_message(self, session: str, *, author: str, body: str) -> str:
         """Queue a message for a session's next turn."""
         message = self._ids.new()
-        await self._write(
-            lambda db: db.execute(
-                sa.insert(MESSAGES).values(
-                    id=message, session=session, at=self._seconds(), author=author, body=clean(body)
-                )
-            )
-        )
+        await self._add(MESSAGES, id=message, session=session, at=self._seconds(), author=author, body=clean(body))
         return message
 
     async def answer_messages(self, session: str, turn: str) -> list[MessageInfo]:
-        """Take all waiting messages of a session for one turn, oldest first; each is given to one turn only."""
+        """Give all waiting messages of a session to one turn, oldest first; asked again, the same ones."""
 
         def work(db: sa.Connection) -> list[sa.Row[Any]]:
             waiting = (MESSAGES.c.session == session) & MESSAGES.c.turn.is_(None)
-            taken = db.execute(sa.update(MESSAGES).where(waiting).values(turn=turn).returning(*MESSAGES.c))
-            return sorted(taken, key=lambda row: (row.at, row.id))
+            db.execute(sa.update(MESSAGES).where(waiting).values(turn=turn))
+            taken = (MESSAGES.c.session == session) & (MESSAGES.c.turn == turn)
+            return list(db.execute(sa.select(MESSAGES).where(taken).order_by(MESSAGES.c.at, MESSAGES.c.id)))
 
         return [as_info(MessageInfo, row) for row in await self._write(work)]
 
