@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 import structlog
@@ -33,7 +33,13 @@ class Stale(msgspec.Struct, frozen=True, tag="stale"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The effect is still wanted and possible."""
+    """The effect is still wanted and possible.
+
+    ``seen`` is what the look read, for a handler whose ``apply_seen`` builds on it: nothing lies between the two, so
+    that a second read of the same subject would only cost.
+    """
+
+    seen: Any = None
 
 
 Look: TypeAlias = Done | Stale | Ready
@@ -57,6 +63,14 @@ class Handler(Protocol[A]):
 
     async def apply(self, action: A) -> Receipt:
         """Make the effect. Raise EffectError where the world refuses."""
+        ...
+
+
+class SeeingHandler(Handler[A], Protocol[A]):
+    """A handler whose ``look`` hands what it read on, inside its ``Ready``."""
+
+    async def apply_seen(self, action: A, seen: Any) -> Receipt:
+        """Make the effect from what ``look`` has just read. Raise EffectError where the world refuses."""
         ...
 
 
@@ -178,12 +192,15 @@ class Actuator:
                     return ActionResult(action, "existed", receipt)
                 case Stale(reason=reason):
                     return ActionResult(action, "stale", detail=reason)
-                case Ready():
+                case Ready(seen=seen):
                     pass
             if self.dry_run:
                 return ActionResult(action, "dry")
             await point(f"act.{name}.before")
-            receipt = await handler.apply(action)
+            if seen is None:
+                receipt = await handler.apply(action)
+            else:
+                receipt = await cast("SeeingHandler[Any]", handler).apply_seen(action, seen)
             await point(f"act.{name}.after")
             return ActionResult(action, "applied", receipt)
         except LeaseLostError:

@@ -101,6 +101,17 @@ def _descendants(root: int) -> set[int]:
     return found
 
 
+def _group_empty(group: int) -> bool:
+    """Whether no process is left in a group whose leader was reaped; a reused number only costs a search."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
 class _Tree:
     """The processes of one run: the direct child's group, its descendants, and all that carry the run's tag."""
 
@@ -150,6 +161,7 @@ class _Collector:
         self.parts: list[bytes] = []
         self.size = 0
         self.full = asyncio.Event()
+        self.ended = False
         self._limit = limit
         self._sink = sink
         self._beat = beat
@@ -165,6 +177,7 @@ class _Collector:
             self.size += len(piece)
             if self.size > self._limit:
                 self.full.set()
+        self.ended = True
 
     def data(self) -> bytes:
         return b"".join(self.parts)
@@ -188,13 +201,16 @@ class Runner:
         limits: Limits | None = None,
         sink: Callable[[bytes], None] | None = None,
         stop: asyncio.Event | None = None,
+        leaves_nothing: bool = False,
     ) -> Completed:
         """Run ``argv`` to its end and give what it said.
 
         ``env`` is the whole environment. ``stdin`` None means an empty one. ``sink`` sees standard output as it comes.
         The direct child's end ends the run: descendants that hold the pipe open are stopped (case P01).
         ``stop``, once set, ends the run as STOPPED, with the output so far. A cancelled caller leaves no process
-        behind. Raises FileNotFoundError or PermissionError if it can't start.
+        behind. ``leaves_nothing`` is for programs that start no daemon (git as we configure it): one that has ended by
+        itself, with its pipes closed and its group empty, is not searched for in ``/proc``, which takes longer than
+        git does. Raises FileNotFoundError or PermissionError if it can't start.
         """
         limits = limits or Limits()
         tag = self._ids.new()
@@ -210,10 +226,12 @@ class Runner:
                 start_new_session=True,
                 limit=1 << 20,
             )
+            whole = False
             try:
                 end, out, err = await self._supervise(process, stdin, limits, sink, stop)
+                whole = leaves_nothing and end is End.EXITED and out.ended and err.ended and _group_empty(process.pid)
             finally:
-                await _to_the_end(self._reap(process, tag, limits.grace))
+                await _to_the_end(self._reap(process, tag, limits.grace, whole=whole))
             assert process.returncode is not None
             return Completed(
                 tuple(argv), process.returncode, out.data(), err.data(), self._clock.monotonic() - started, end
@@ -276,10 +294,13 @@ class Runner:
                 task.cancel()
             await asyncio.gather(*watchers, *drains, feeder, return_exceptions=True)
 
-    async def _reap(self, process: asyncio.subprocess.Process, tag: str, grace: float) -> None:
-        """Stop whatever is left of the run: TERM, the grace, KILL; then the direct child is waited for."""
+    async def _reap(self, process: asyncio.subprocess.Process, tag: str, grace: float, *, whole: bool) -> None:
+        """Stop whatever is left of the run: TERM, the grace, KILL; then the direct child is waited for.
+
+        ``whole``: it is known that nothing is left.
+        """
         tree = _Tree(process, tag)
-        if tree.child_alive or tree.members():
+        if not whole and (tree.child_alive or tree.members()):
             tree.signal(signal.SIGTERM)
             await self._gone(tree, grace)
             for _ in range(20):  # again and again: a process may have forked between the look and the signal

@@ -155,10 +155,21 @@ def find_issue(issues: Iterable[Issue], key: str, login: str) -> Issue | None:
 
 
 async def post(
-    forge: Forge, repo: RepoId, number: int, message: Message, key: str, body: str, markers: Sequence[str] = ()
+    forge: Forge,
+    repo: RepoId,
+    number: int,
+    message: Message,
+    key: str,
+    body: str,
+    markers: Sequence[str] = (),
+    *,
+    seen: Sequence[Comment] | None = None,
 ) -> Comment:
-    """Post a comment once: one of ours with this key is the answer. A lost answer is followed by another look."""
-    found = find_by_key(await forge.comments(repo, number), key)
+    """Post a comment once: one of ours with this key is the answer. A lost answer is followed by another look.
+
+    ``seen`` are the comments where they were read just now.
+    """
+    found = find_by_key(await forge.comments(repo, number) if seen is None else seen, key)
     if found:
         return found
     try:
@@ -173,12 +184,21 @@ async def post(
 
 
 async def put(
-    forge: Forge, repo: RepoId, number: int, message: Message, key: str, body: str, markers: Sequence[str] = ()
+    forge: Forge,
+    repo: RepoId,
+    number: int,
+    message: Message,
+    key: str,
+    body: str,
+    markers: Sequence[str] = (),
+    *,
+    seen: Sequence[Comment] | None = None,
 ) -> Comment:
-    """Give the comment of ours with this key this text; post it where there is none."""
-    found = find_by_key(await forge.comments(repo, number), key)
+    """Give the comment of ours with this key this text; post it where there is none. ``seen``: as for ``post``."""
+    there = await forge.comments(repo, number) if seen is None else seen
+    found = find_by_key(there, key)
     if found is None:
-        return await post(forge, repo, number, message, key, body, markers)
+        return await post(forge, repo, number, message, key, body, markers, seen=there)
     text = render(body, message, key, markers)
     return found if _lines(found.body) == text else await forge.edit_comment(repo, found.id, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from droveway.core.actuator import EffectError, Look
 from droveway.core.decisions import AnyAction, Receipt
@@ -62,12 +62,18 @@ class BaseHandler(Generic[A]):
     async def apply(self, action: A) -> Receipt:
         """Make the effect."""
         with effects():
-            return await self._apply(RepoId.parse(action.repo), action)
+            return await self._apply(RepoId.parse(action.repo), action, None)
+
+    async def apply_seen(self, action: A, seen: Any) -> Receipt:
+        """Make the effect from what the look has just read."""
+        with effects():
+            return await self._apply(RepoId.parse(action.repo), action, seen)
 
     async def _look(self, repo: RepoId, action: A) -> Look:
         raise NotImplementedError
 
-    async def _apply(self, repo: RepoId, action: A) -> Receipt:
+    async def _apply(self, repo: RepoId, action: A, seen: Any) -> Receipt:
+        """``seen`` is what ``_look`` gave with Ready; None: it has to be read here."""
         raise NotImplementedError
 
 

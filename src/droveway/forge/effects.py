@@ -59,11 +59,12 @@ class SetStatusHandler(BaseHandler[SetStatus]):
         if statuses(issue.labels) == (action.to,):
             return Done(Receipt(number=action.issue))
         refusal = _refused(issue, action)
-        return Stale(refusal) if refusal else Ready()
+        return Stale(refusal) if refusal else Ready(issue)
 
-    async def _apply(self, repo: RepoId, action: SetStatus) -> Receipt:
+    async def _apply(self, repo: RepoId, action: SetStatus, seen: Any) -> Receipt:
         await self.labels.ensure(repo, [action.to.label])
-        issue = await self.forge.issue(repo, action.issue)  # the list that is set is the one read just before
+        # The list that is set is the one read just before.
+        issue = seen if isinstance(seen, Issue) else await self.forge.issue(repo, action.issue)
         if issue is None:
             raise EffectError("not-found", f"issue #{action.issue} does not exist")
         if refusal := _refused(issue, action):
@@ -105,7 +106,8 @@ class SetLabelsHandler(BaseHandler[SetLabels]):
             return Done(Receipt(number=action.number))
         return Ready()
 
-    async def _apply(self, repo: RepoId, action: SetLabels) -> Receipt:
+    async def _apply(self, repo: RepoId, action: SetLabels, seen: Any) -> Receipt:
+        del seen
         await self.labels.ensure(repo, action.add)
         for name in action.add:
             await self.forge.add_labels(repo, action.number, [name])
@@ -118,12 +120,13 @@ class CommentHandler(BaseHandler[Comment]):
     """Posts a comment once."""
 
     async def _look(self, repo: RepoId, action: Comment) -> Look:
-        found = comments.find_by_key(await self.forge.comments(repo, action.number), action.key)
-        return Done(Receipt(number=found.id)) if found else Ready()
+        there = await self.forge.comments(repo, action.number)
+        found = comments.find_by_key(there, action.key)
+        return Done(Receipt(number=found.id)) if found else Ready(there)
 
-    async def _apply(self, repo: RepoId, action: Comment) -> Receipt:
+    async def _apply(self, repo: RepoId, action: Comment, seen: Any) -> Receipt:
         made = await comments.post(
-            self.forge, repo, action.number, action.message, action.key, action.body, action.markers
+            self.forge, repo, action.number, action.message, action.key, action.body, action.markers, seen=seen
         )
         return Receipt(number=made.id)
 
@@ -132,15 +135,16 @@ class EditCommentHandler(BaseHandler[EditComment]):
     """Gives our comment with the key its text, or posts it."""
 
     async def _look(self, repo: RepoId, action: EditComment) -> Look:
-        found = comments.find_by_key(await self.forge.comments(repo, action.number), action.key)
+        there = await self.forge.comments(repo, action.number)
+        found = comments.find_by_key(there, action.key)
         text = comments.render(action.body, action.message, action.key, action.markers)
         if found and found.body.replace("\r\n", "\n") == text:
             return Done(Receipt(number=found.id))
-        return Ready()
+        return Ready(there)
 
-    async def _apply(self, repo: RepoId, action: EditComment) -> Receipt:
+    async def _apply(self, repo: RepoId, action: EditComment, seen: Any) -> Receipt:
         made = await comments.put(
-            self.forge, repo, action.number, action.message, action.key, action.body, action.markers
+            self.forge, repo, action.number, action.message, action.key, action.body, action.markers, seen=seen
         )
         return Receipt(number=made.id)
 
@@ -157,7 +161,8 @@ class CreateIssueHandler(BaseHandler[CreateIssue]):
             return Ready()  # a run broke off between the issue and its parts
         return Done(Receipt(number=found.number))
 
-    async def _apply(self, repo: RepoId, action: CreateIssue) -> Receipt:
+    async def _apply(self, repo: RepoId, action: CreateIssue, seen: Any) -> Receipt:
+        del seen
         parts = self._parts(action)
         found = await self._find(repo, action) if parts.rest else None
         if found is None:
@@ -204,12 +209,12 @@ class EditIssueHandler(BaseHandler[EditIssue]):
             return Done(Receipt(number=action.number))
         if not same_body and action.expected_body is not None and _lines(issue.body) != _lines(action.expected_body):
             return Stale(f"the body of #{action.number} has changed since")
-        return Ready()
+        return Ready(issue)
 
-    async def _apply(self, repo: RepoId, action: EditIssue) -> Receipt:
+    async def _apply(self, repo: RepoId, action: EditIssue, seen: Any) -> Receipt:
         new = None
         if action.body is not None:
-            issue = await self.forge.issue(repo, action.number)
+            issue = seen if isinstance(seen, Issue) else await self.forge.issue(repo, action.number)
             if issue is None:
                 raise EffectError("not-found", f"#{action.number} does not exist")
             if action.expected_body is not None and _lines(issue.body) != _lines(action.expected_body):
@@ -244,7 +249,8 @@ class CloseMilestoneHandler(BaseHandler[CloseMilestone]):
             return Stale(f"milestone #{action.milestone} does not exist")
         return Done(Receipt(number=action.milestone)) if milestone.state == "closed" else Ready()
 
-    async def _apply(self, repo: RepoId, action: CloseMilestone) -> Receipt:
+    async def _apply(self, repo: RepoId, action: CloseMilestone, seen: Any) -> Receipt:
+        del seen
         await self.forge.edit_milestone(repo, action.milestone, state="closed")
         return Receipt(number=action.milestone)
 

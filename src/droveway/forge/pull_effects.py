@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from droveway.core.actuator import Done, EffectError, Look, Ready, Stale
 from droveway.core.decisions import MergePull, OpenPull, Receipt, SetCommitStatus, SubmitReview
 from droveway.core.keys import message_key, message_marker
@@ -22,11 +24,11 @@ class OpenPullHandler(BaseHandler[OpenPull]):
     async def _look(self, repo: RepoId, action: OpenPull) -> Look:
         found = await self.forge.pull_for(repo, action.head, state="open")
         if found is None or (action.milestone is not None and found.milestone is None):
-            return Ready()
+            return Ready((found,))
         return Done(_pull_receipt(found))
 
-    async def _apply(self, repo: RepoId, action: OpenPull) -> Receipt:
-        found = await self.forge.pull_for(repo, action.head, state="open")
+    async def _apply(self, repo: RepoId, action: OpenPull, seen: Any) -> Receipt:
+        found = seen[0] if seen else await self.forge.pull_for(repo, action.head, state="open")
         if found is None:
             body = comments.fit(action.body, message_marker(Message.BATCH_PULL, action.key))
             try:
@@ -61,7 +63,8 @@ class SubmitReviewHandler(BaseHandler[SubmitReview]):
                 return Done(Receipt(number=review.id))
         return Ready()
 
-    async def _apply(self, repo: RepoId, action: SubmitReview) -> Receipt:
+    async def _apply(self, repo: RepoId, action: SubmitReview, seen: Any) -> Receipt:
+        del seen
         body = comments.render(action.body, Message.REVIEW, action.key)
         try:
             number = await self.forge.submit_review(
@@ -88,7 +91,8 @@ class SetCommitStatusHandler(BaseHandler[SetCommitStatus]):
             return Done(Receipt(sha=action.sha))
         return Ready()
 
-    async def _apply(self, repo: RepoId, action: SetCommitStatus) -> Receipt:
+    async def _apply(self, repo: RepoId, action: SetCommitStatus, seen: Any) -> Receipt:
+        del seen
         await self.forge.set_status(
             repo, action.sha, context=action.context, state=action.state, description=action.description
         )
@@ -105,7 +109,8 @@ class MergePullHandler(BaseHandler[MergePull]):
             return Done(_merge_receipt(pull, action))
         return _not_at(pull, action.pull, action.head_sha) or Ready()
 
-    async def _apply(self, repo: RepoId, action: MergePull) -> Receipt:
+    async def _apply(self, repo: RepoId, action: MergePull, seen: Any) -> Receipt:
+        del seen
         try:
             sha = await self.forge.merge_pull(
                 repo,

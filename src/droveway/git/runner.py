@@ -151,4 +151,4 @@ class Git:
         self, argv: list[str], cwd: Path, env: Mapping[str, str], stdin: bytes | None, timeout: float
     ) -> Completed:
         limits = Limits(timeout=timeout, max_output=MAX_OUTPUT)
-        return await self._runner.run(argv, cwd=cwd, env=env, stdin=stdin, limits=limits)
+        return await self._runner.run(argv, cwd=cwd, env=env, stdin=stdin, limits=limits, leaves_nothing=True)
