@@ -304,7 +304,8 @@ class Loops:
         event = self._wakes.get((repo, batch))
         if event:
             event.set()
-        self._any.set()
+        else:  # a batch that is new here: the repositories are looked through at once
+            self._any.set()
 
     async def run(self) -> None:
         """Find batches and keep a stream for each, until cancelled."""

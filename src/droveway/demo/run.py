@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,6 +22,9 @@ from droveway.core.repo import RepoId
 from droveway.core.runner import Runner
 from droveway.demo.project import Project, make_project
 from droveway.service import Running, UpOptions, running
+
+_POLL_SECONDS = 2.0  # the ends of runs wake the loop; this is for what nobody tells
+_LOOK_SECONDS = 5.0
 
 
 class TaskResult(msgspec.Struct, frozen=True):
@@ -89,15 +93,19 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
     environ = {name: value for name, value in options.environ.items() if not name.startswith(("HERD_", "DROVEWAY_"))}
     home = Home(root / "home")
 
+    ended = asyncio.Event()
+
     def told(_repo: RepoId, _number: int, report: Any) -> None:
         for line in report.lines:
             options.say(f"  {line}")
+        if report.ended:
+            ended.set()
 
     up = UpOptions(
         home=home,
         environ=environ,
         port=options.port,
-        poll_seconds=0.5,
+        poll_seconds=_POLL_SECONDS,
         script=root / "script.yaml" if options.agent == "scripted" else None,
         clock=clock,
         ids=ids,
@@ -110,7 +118,7 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
         options.say(f"sandbox {service.fleet.sandbox.level}: {service.fleet.sandbox.reason}")
         number = await _start_batch(service, repo, project, root / "plan.json", options)
         async with asyncio.timeout(options.timeout):
-            await _landed(service, repo, number)
+            await _landed(service, repo, number, ended)
         result = await _result(service, repo, number, clock.monotonic() - began)
         _tell(result, root, options)
         if options.served is not None:
@@ -139,15 +147,21 @@ async def _start_batch(service: Running, repo: RepoId, project: Project, plan_fi
     return created.milestone
 
 
-async def _landed(service: Running, repo: RepoId, number: int) -> None:
-    """Wait until the batch's milestone is closed: that is what "landed" is on the forge (BAT-222)."""
+async def _landed(service: Running, repo: RepoId, number: int, ended: asyncio.Event) -> None:
+    """Wait until the batch's milestone is closed: that is what "landed" is on the forge (BAT-222).
+
+    The loop says when; the forge is asked now and then all the same: a person may close the milestone.
+    """
     while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await ended.wait()
         milestone = await service.fleet.forge.milestone(repo, number)
         if milestone is None:
             raise HerdError(f"the demo's milestone #{number} is gone")
         if milestone.state == "closed":
             return
-        await service.fleet.clock.sleep(0.5)
+        ended.clear()
 
 
 async def _result(service: Running, repo: RepoId, number: int, seconds: float) -> DemoResult:

@@ -123,7 +123,7 @@ class GitHubForge:
 
     async def repositories(self) -> tuple[Repository, ...]:
         """Give every repository that our identity may write to."""
-        found = [decode.rest_repository(each) for each in await self._http.pages("/user/repos")]
+        found = [decode.rest_repository(each) for each in await self._http.pages("/user/repos", conditional=True)]
         return tuple(each for each in found if each.permission.trusted and not each.archived)
 
     async def repo_snapshot(self, repo: RepoId) -> RepoSnapshot:
@@ -136,7 +136,7 @@ class GitHubForge:
 
     async def milestones(self, repo: RepoId, *, state: str = "all") -> tuple[Milestone, ...]:
         """Give the milestones."""
-        found = await self._http.pages(f"/repos/{repo}/milestones", params={"state": state})
+        found = await self._http.pages(f"/repos/{repo}/milestones", params={"state": state}, conditional=True)
         return tuple(decode.rest_milestone(each) for each in found)
 
     async def milestone(self, repo: RepoId, number: int) -> Milestone | None:

@@ -194,14 +194,20 @@ class Mirror(Objects):
             return await replay(self, onto, commits, committer=committer, when=when)
 
 
-async def init_bare(git: Git, path: Path) -> None:
-    """Make an empty bare repository, whole or not at all; without templates, so without any hook."""
+_SETTINGS = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[core]\n\tlogAllRefUpdates = false\n"
+
+
+async def init_bare(git: Git, path: Path, settings: str = "") -> None:
+    """Make an empty bare repository, whole or not at all; without templates, so without any hook.
+
+    ``settings`` are further lines of its configuration.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         await git.run("init", "--quiet", "--bare", "--template=", str(fresh), cwd=path.parent)
-        for key, value in (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.logAllRefUpdates", "false")):
-            await git.run("config", key, value, git_dir=fresh)
+        with (fresh / "config").open("a", encoding="utf-8") as config:  # a file that git has just written for us
+            config.write(_SETTINGS + settings)
         (fresh / "info").mkdir(exist_ok=True)
         os.replace(fresh, path)
     finally:

@@ -116,10 +116,9 @@ class Place:
         argv = ["clone", "--quiet", "--shared", "--no-tags", "--template=", *flags, "--branch", branch]
         await git.run(*argv, "--", str(root / "gate.git"), str(tree), cwd=root)
         ignored = "".join(f"{line}\n" for line in exclude)
-        await init_bare(git, root / "git")
+        await init_bare(git, root / "git", "[uploadpack]\n\tallowAnySHA1InWant = true\n")
         (root / "git" / "objects" / "info").mkdir(exist_ok=True)
         (root / "git" / "objects" / "info" / "alternates").write_text(f"{mirror.path / 'objects'}\n")
-        await git.run("config", "uploadpack.allowAnySHA1InWant", "true", git_dir=root / "git")
         for folder in (tree / ".git", root / "git"):
             (folder / "info").mkdir(exist_ok=True)
             (folder / "info" / "exclude").write_text(ignored)
