@@ -23,6 +23,11 @@ from droveway.cli.common import Say, common, here, run
 )
 @click.option("--forge", "forge_url", default="", help="Use the forge at this address instead of starting one.")
 @click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Our token there.")
+@click.option(
+    "--owner-token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A person's token there, for herd init and git in clones.",
+)
 @click.option("--repo", "repos", multiple=True, metavar="OWNER/NAME", help="Only these repositories (repeatable).")
 @click.option("--slot", type=click.IntRange(0), default=0, help="This process's number on this machine.")
 @click.option("--poll", type=click.FloatRange(0.1), default=3.0, help="Seconds between looks at the forge.")
@@ -36,6 +41,7 @@ def up(
     script: Path | None,
     forge_url: str,
     token_file: Path | None,
+    owner_token_file: Path | None,
     repos: tuple[str, ...],
     slot: int,
     poll: float,
@@ -45,7 +51,11 @@ def up(
 
     With --forge (and --token-file, or HERD_GITHUB_TOKEN) it works on a forge that runs elsewhere.
     """
-    run(_up(say, port, host, owner, script, forge_url, token_file, repos, slot, poll, sandbox_required))
+    run(
+        _up(
+            say, port, host, owner, script, forge_url, token_file, owner_token_file, repos, slot, poll, sandbox_required
+        )
+    )
 
 
 async def _up(
@@ -56,6 +66,7 @@ async def _up(
     script: Path | None,
     forge_url: str,
     token_file: Path | None,
+    owner_token_file: Path | None,
     repos: tuple[str, ...],
     slot: int,
     poll: float,
@@ -82,7 +93,7 @@ async def _up(
         home=home,
         api_url=forge_url.rstrip("/"),
         token=token,
-        git_url=forge_url.rstrip("/") or None,
+        owner_token=owner_token_file.read_text().strip() if owner_token_file else "",
         repositories=tuple(RepoId.parse(repo) for repo in repos),
         host=host,
         port=port,

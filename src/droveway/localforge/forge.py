@@ -11,7 +11,7 @@ from droveway.core.clock import Clock
 from droveway.core.errors import InputError
 from droveway.core.ids import Ids
 from droveway.localforge import imports
-from droveway.localforge.access import Refused, actor_of, find_repo
+from droveway.localforge.access import Refused, actor_of, actor_of_token, find_repo
 from droveway.localforge.app import App
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.delivery import Sender
@@ -86,6 +86,12 @@ class LocalForge:
         """Make a token for an account. Raises InputError where there is none of this login."""
         with self._kernel.write() as tx:
             return accounts.issue_token(tx, _user(tx, login)["id"])
+
+    def knows_token(self, token: str, login: str) -> bool:
+        """Whether this is a token of the account, for instance one that a file kept."""
+        with self._kernel.read() as tx:
+            actor = actor_of_token(tx, token)
+            return actor is not None and actor.login == login
 
     def create_user(self, login: str, *, kind: str = "User") -> None:
         """Make an account; ``kind`` is User or Bot."""

@@ -56,7 +56,7 @@ def aggregate(results: Sequence[ChunkResult], paths: frozenset[str]) -> Aggregat
     raw = 0
     merged: dict[str, Finding] = {}
     for result in sorted(results, key=lambda item: item.number):
-        for found in result.output.findings if result.output else ():
+        for found in _found(result):
             raw += 1
             path = safe_path(found.path)
             finding = Finding(
@@ -79,6 +79,14 @@ def aggregate(results: Sequence[ChunkResult], paths: frozenset[str]) -> Aggregat
         failed_chunks=tuple(sorted(result.number for result in results if result.output is None)),
         worst_high=max((_high(output) for output in outputs), default=0),
     )
+
+
+def _found(result: ChunkResult) -> tuple[Finding, ...]:
+    """Give a chunk's findings; a breach of the contract is one of its own, for a person (REV-030)."""
+    if result.breach:
+        text = f"{result.breach}, which the contract forbids; its answer was not used."
+        return (Finding(Severity.CRITERIA, text, title="The reviewer broke its contract"),)
+    return result.output.findings if result.output else ()
 
 
 def _high(output: ReviewerOutput) -> int:

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import structlog
 
 from droveway.core.decisions import CreateIssue, Decision, EditIssue, SetCommitStatus
 from droveway.core.keys import Key
 from droveway.core.points import point
 from droveway.core.repo import RepoId
-from droveway.core.text import fence_untrusted
 from droveway.core.vocabulary import REVIEW_CONTEXT, worker_branch
 from droveway.review import texts
 from droveway.review.chunks import material_gaps, plan_chunks
-from droveway.review.facts import Context, batch_context, our_results, read_diff, told
+from droveway.review.facts import batch_context, our_results, read_diff, told
 from droveway.review.findings import aggregate
-from droveway.review.model import Chunk, ChunkPlan, ChunkResult, DiffSet, Finding, ReviewerOutput, ReviewResult
-from droveway.review.rules import ReviewFacts, fix_decision, result_decision, verdict, wanted_fixes
+from droveway.review.model import ChunkPlan, DiffSet, ReviewResult
+from droveway.review.reviewer import Task, ask_all
+from droveway.review.rules import ReviewFacts, fix_decision, result_decision, stale_decision, verdict, wanted_fixes
 from droveway.work import FrontMatter, IssueBody, make_body, parse_body, render_body
 
 if TYPE_CHECKING:
     from droveway.engine import JobContext
-    from droveway.forge.model import PullRequest
     from droveway.sessions import Fleet
-
-_CHUNK_SECONDS = 600.0  # REV-110
-_STRICTNESS = {
-    "standard": "Flag bugs, security problems and missing error handling; no style.",
-    "strict": "Flag bugs, security problems, missing error handling, style, missing edge cases and code quality.",
-    "lenient": "Flag critical bugs and vulnerabilities only.",
-}
-
-
-class _RawReview(msgspec.Struct):
-    """The contract as it is read: ``comments`` is the legacy list of HIGH findings (REV-031)."""
-
-    approved: bool
-    summary: str
-    findings: list[Finding]
-    comments: list[Finding] = []
 
 
 async def run_review(fleet: Fleet, context: JobContext) -> dict[str, Any]:
@@ -66,7 +46,7 @@ async def run_review(fleet: Fleet, context: JobContext) -> dict[str, Any]:
     diff, base = await read_diff(mirror, pull, settings)
     plan = plan_chunks(diff, settings.integrator.review_diff)
     about = await told(fleet, repo, comments, criteria)
-    results = await _ask_all(fleet, context, pull, plan, about, settings.integrator.review_diff.parallel, base)
+    results = await ask_all(fleet, context, Task(repo, pull, base, settings.integrator, plan, about))
     await point("review.asked")
     facts = ReviewFacts(
         repo=str(repo),
@@ -87,6 +67,8 @@ async def run_review(fleet: Fleet, context: JobContext) -> dict[str, Any]:
     )
     again = await fleet.forge.pull(repo, number)
     if again is None or not again.open or again.head_sha != head:  # REV-054, REV-113
+        if again is not None and again.open:
+            await fleet.actuator.act(stale_decision(facts, again.head_sha), context.lease, loop="review")
         return {"status": "stale"}
     await _post(fleet, context, repo, facts)
     return {"status": verdict(facts).value, "findings": len(facts.aggregate.findings)}
@@ -110,107 +92,6 @@ async def _pending(fleet: Fleet, context: JobContext, repo: RepoId, number: int,
         "REV-058", str(repo), f"pr:{number}", facts=("the review starts",), actions=(action,), head=head
     )
     await fleet.actuator.act(decision, context.lease, loop="review")
-
-
-async def _ask_all(
-    fleet: Fleet,
-    context: JobContext,
-    pull: PullRequest,
-    plan: ChunkPlan,
-    about: Context,
-    parallel: int,
-    base: str,
-) -> list[ChunkResult]:
-    settings = await fleet.settings(RepoId.parse(context.job.args["repo"]))
-    slots = asyncio.Semaphore(parallel)
-
-    async def one(chunk: Chunk) -> ChunkResult:
-        async with slots:
-            return await _ask(fleet, context, pull, plan, chunk, about, settings.integrator.review_strictness, base)
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(chunk)) for chunk in plan.chunks]
-    return [task.result() for task in tasks]
-
-
-async def _ask(
-    fleet: Fleet,
-    context: JobContext,
-    pull: PullRequest,
-    plan: ChunkPlan,
-    chunk: Chunk,
-    about: Context,
-    strictness: str,
-    base: str,
-) -> ChunkResult:
-    """Run the reviewer on one chunk in an empty, read-only place without credentials (REV-029, REV-030)."""
-    from droveway.agents import OutputError, Role
-    from droveway.sessions import AgentRequest, render_prompt, run_agent
-
-    repo = RepoId.parse(context.job.args["repo"])
-    root = fleet.runs(repo) / f"review-{pull.number}-{pull.head_sha[:12]}-{chunk.number}"
-    work = root / "tree"
-    work.mkdir(parents=True, exist_ok=True)
-    prompt = render_prompt(
-        "droveway.review",
-        "reviewer",
-        pull=pull.number,
-        title=" ".join(pull.title.split()),
-        attempt=1,
-        chunk=chunk.number,
-        chunks=max(plan.needed, len(plan.chunks)),
-        first=chunk.paths[0],
-        last=chunk.paths[-1],
-        strictness=_STRICTNESS[strictness],
-        head=pull.head_sha,
-        base=base,
-        criteria=about.criteria,
-        prior=about.prior,
-        verdicts=about.verdicts,
-        feedback=about.feedback,
-        remarks=about.remarks,
-        house=about.house,
-        diff="\n\n".join(_shown(piece.path, piece.part, piece.parts, piece.text) for piece in chunk.pieces),
-    )
-    try:
-        turn = await run_agent(
-            fleet,
-            AgentRequest(
-                repo=repo,
-                role=Role.REVIEWER,
-                subject=f"pr:{pull.number}",
-                title=pull.title,
-                batch=context.job.args.get("batch"),
-                attempt=1,
-                job=context.job.id,
-                prompt=prompt,
-                place=root,
-                work_dir=work,
-                deadline=_CHUNK_SECONDS,
-                transcript=root / "transcript.jsonl",
-                output_type=_RawReview,
-                exactly_one=True,
-                read_only=True,
-            ),
-            context,
-        )
-    except OutputError as error:
-        return ChunkResult(chunk.number, error=str(error))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    raw = turn.output
-    if not isinstance(raw, _RawReview):
-        structlog.get_logger().warning("reviewer gave no review", chunk=chunk.number, outcome=str(turn.outcome))
-        return ChunkResult(chunk.number, error=turn.error or str(turn.outcome))
-    legacy = [msgspec.structs.replace(finding, severity="HIGH") for finding in raw.comments]
-    findings = tuple(msgspec.convert(msgspec.to_builtins([*raw.findings, *legacy]), tuple[Finding, ...]))
-    return ChunkResult(chunk.number, ReviewerOutput(raw.approved, raw.summary, findings))
-
-
-def _shown(path: str, part: int, parts: int, text: str) -> str:
-    """Fence one piece of the diff, so that it can't close its own block (REV-011)."""
-    named = f"diff of {path}" + (f" (part {part} of {parts})" if parts > 1 else "")
-    return fence_untrusted(text, source=named, limit=10_000_000)
 
 
 async def _post(fleet: Fleet, context: JobContext, repo: RepoId, facts: ReviewFacts) -> None:

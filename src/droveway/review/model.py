@@ -109,11 +109,15 @@ class ReviewerOutput(msgspec.Struct, frozen=True):
 
 
 class ChunkResult(msgspec.Struct, frozen=True):
-    """What came of one chunk: its output, or the error after the last try."""
+    """What came of one chunk: its output, or the error after the last try.
+
+    ``breach`` says what the reviewer did that it must not: its answer counts for nothing then (REV-030).
+    """
 
     number: int
     output: ReviewerOutput | None = None
     error: str = ""
+    breach: str = ""
 
 
 class Aggregate(msgspec.Struct, frozen=True):

@@ -74,6 +74,8 @@ def verdict(facts: ReviewFacts) -> ReviewStatus:
     """Give the status of one aggregate: the first of REV-059's rows that matches."""
     wanted = wanted_fixes(facts)
     found = facts.aggregate
+    if not facts.plan.chunks and not facts.files:  # an empty diff is no review (REV-022)
+        return ReviewStatus.INVALID
     if len(found.failed_chunks) == len(facts.plan.chunks) and facts.plan.chunks:
         return ReviewStatus.INVALID
     if found.refused_without_finding and not found.findings:
@@ -130,6 +132,14 @@ def fix_decision(facts: ReviewFacts, body: str) -> Decision | None:
     )
     said = (f"{len(wanted)} findings at or above {facts.settings.review_fix_severity}", f"cycle {facts.cycle}")
     return Decision("REV-064", facts.repo, subject, facts=said, actions=(create,), head=facts.head)
+
+
+def stale_decision(facts: ReviewFacts, now_at: str) -> Decision:
+    """Say once that a result was discarded because the head moved (REV-054)."""
+    subject = f"pr:{facts.pull}"
+    key = Key("REV-054", facts.repo, subject, facts.head)
+    comment = Comment(facts.repo, str(key), facts.pull, Message.REVIEW, texts.stale(facts.head, now_at))
+    return Decision("REV-054", facts.repo, subject, facts=("the head moved during the review",), actions=(comment,))
 
 
 def result_decision(facts: ReviewFacts, fix_issue: int | None) -> Decision:

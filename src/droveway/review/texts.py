@@ -32,14 +32,11 @@ def result(facts: ReviewFacts, status: ReviewStatus, fix_issue: int | None) -> s
     found = facts.aggregate
     lines = [_heading(facts, status), ""]
     if facts.plan.chunks and len(found.failed_chunks) == len(facts.plan.chunks):
-        return "\n".join([_UNPARSEABLE, "", *_coverage(facts)]).rstrip()
+        return "\n".join([_UNPARSEABLE, *_sections(found.findings), "", *_coverage(facts)]).rstrip()
+    if not facts.files:
+        lines += ["The change is empty: there was nothing to review.", ""]
     lines += [neutralise(cut_bytes(text, 4000)) for text in found.summaries]
-    lines += ["", _NEXT[status]]
-    for severity in Severity:
-        items = [finding for finding in found.findings if finding.severity is severity]
-        if items:
-            title = "CRITERIA (requires human review)" if severity is Severity.CRITERIA else severity.value
-            lines += ["", f"### {title}", "", *(_item(finding) for finding in items)]
+    lines += ["", _NEXT[status], *_sections(found.findings)]
     if fix_issue is not None:
         lines += ["", f"Fix issue: #{fix_issue} (cycle {facts.cycle})."]
     elif status is ReviewStatus.WAITING:
@@ -55,6 +52,24 @@ def result(facts: ReviewFacts, status: ReviewStatus, fix_issue: int | None) -> s
     if found.raw != len(found.findings):
         lines += ["", f"{found.raw} findings before deduplication, {len(found.findings)} after."]
     return "\n".join([*lines, *_coverage(facts)]).strip()
+
+
+def stale(head: str, now_at: str) -> str:
+    """Give the note of a discarded result."""
+    return (
+        f"⚠️ **Droveway Agent Review** — the head moved from {head[:12]} to {now_at[:12]} during the review. "
+        "Its result was discarded; the new head is reviewed next."
+    )
+
+
+def _sections(findings: Sequence[Finding]) -> list[str]:
+    lines: list[str] = []
+    for severity in Severity:
+        items = [finding for finding in findings if finding.severity is severity]
+        if items:
+            title = "CRITERIA (requires human review)" if severity is Severity.CRITERIA else severity.value
+            lines += ["", f"### {title}", "", *(_item(finding) for finding in items)]
+    return lines
 
 
 def _heading(facts: ReviewFacts, status: ReviewStatus) -> str:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from droveway.app import FleetSpec, Home, Loops, open_fleet
 from droveway.core.clock import Clock, SystemClock
@@ -27,6 +28,7 @@ BOT = "herd-bot"
 class UpOptions:
     """How to run. ``api_url`` empty: the embedded forge is started; else that forge is used as ``token``.
 
+    ``owner_token`` is a person's token there, so that ``herd init``, ``pull`` and git work with that forge as well.
     ``repositories`` empty means: every repository that the identity may write to. ``port`` 0 means: the port of last
     time, or any.
     """
@@ -35,6 +37,7 @@ class UpOptions:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     api_url: str = ""
     token: str = ""
+    owner_token: str = ""
     git_url: str | None = None
     repositories: tuple[RepoId, ...] = ()
     host: str = "127.0.0.1"
@@ -68,11 +71,14 @@ async def running(options: UpOptions) -> AsyncIterator[Running]:
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(only_one(options.home))
         forge: LocalForge | None = None
-        api_url, bot_token, owner_token = options.api_url, options.token, ""
+        api_url, bot_token, owner_token = options.api_url, options.token, options.owner_token
+        local = not api_url or is_embedded(api_url)
         if not api_url:
             forge, api_url = await _serve_forge(options, stack)
             owner_token = _token(options.home, forge, options.owner, "owner")
             bot_token = _token(options.home, forge, BOT, "bot")
+        elif local:
+            _keep_tokens(options)
         fleet = await stack.enter_async_context(
             open_fleet(
                 FleetSpec(
@@ -93,7 +99,7 @@ async def running(options: UpOptions) -> AsyncIterator[Running]:
         fleet.redactor.add(owner_token)
         info = UpInfo(
             forge_url=api_url,
-            provider="local" if forge else "github",
+            provider="local" if local else "github",
             pid=os.getpid(),
             boot_id=boot_id(),
             started_at=options.clock.now().isoformat(timespec="seconds"),
@@ -132,10 +138,26 @@ def _token(home: Home, forge: LocalForge, login: str, name: str) -> str:
     """Give an account's token: from its file, or a fresh one that is then kept there."""
     path = home.state / f"{name}.token"
     token = (forge.first_tokens or {}).get(login) or read_secret(path)
-    if not token:
+    if not forge.knows_token(token, login):  # none, or one of a forge that was used before from this home
         token = forge.issue_token(login)
     save_secret(path, token)
     return token
+
+
+def is_embedded(api_url: str) -> bool:
+    """Whether an API address has the embedded forge's shape: no path of its own, and not GitHub's host."""
+    parts = urlsplit(api_url)
+    return parts.hostname != "api.github.com" and parts.path in ("", "/")
+
+
+def _keep_tokens(options: UpOptions) -> None:
+    """Put the tokens of an embedded forge that runs elsewhere where the verbs look for them; no older one stays."""
+    for name, token in (("bot", options.token), ("owner", options.owner_token)):
+        path = options.home.state / f"{name}.token"
+        if token:
+            save_secret(path, token)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _repositories(options: UpOptions, fleet: Fleet) -> Callable[[], Awaitable[list[RepoId]]]:
