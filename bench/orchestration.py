@@ -124,6 +124,8 @@ def service(*args: str, cwd: Path, env: dict[str, str]) -> Iterator[Service]:
             popen.kill()
             popen.wait()
         reader.join(5)
+        if popen.stdout:
+            popen.stdout.close()
 
 
 def git(cwd: Path, env: dict[str, str], *args: str) -> str:

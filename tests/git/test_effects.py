@@ -39,7 +39,7 @@ async def test_refs_are_moved_once_and_then_found_done(handler: MoveRefsHandler,
     main = forge.tip("main")
     gone = forge.branch("w", {"x": "1"})
     action = moves(RefUpdate("refs/heads/main", main, new), RefUpdate("refs/heads/w", gone, None))
-    assert await handler.look(action) == Ready()
+    assert isinstance(await handler.look(action), Ready)
     receipt = await handler.apply(action)
     assert receipt.sha == new
     assert await handler.look(action) == Done(receipt)
@@ -71,7 +71,7 @@ async def test_a_move_that_was_half_made_is_finished(
     gone = forge.branch("w", {"x": "1"})
     action = moves(RefUpdate("refs/heads/main", main, new), RefUpdate("refs/heads/w", gone, None))
     await mirror.push([RefUpdate("refs/heads/main", main, new)])
-    assert await handler.look(action) == Ready()
+    assert isinstance(await handler.look(action), Ready)
     await handler.apply(action)
     assert forge.refs() == {"refs/heads/main": new}
 

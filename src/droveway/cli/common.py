@@ -106,6 +106,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
                 raise SystemExit(128 + ended_by[0]) from None
             raise
 
+    if sys.version_info < (3, 12):  # later versions do so themselves: no thread for every child
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     return asyncio.run(main())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from droveway.core.actuator import Done, EffectError, Look, Ready, Stale
 from droveway.core.decisions import MoveRefs, Receipt
@@ -34,13 +34,17 @@ class MoveRefsHandler:
             at = now.get(update.ref)
             if at not in (update.old, update.new):
                 return Stale(f"{update.ref} is at {at or 'nothing'}, expected {update.old or 'nothing'}")
-        return Ready()
+        return Ready(now)
 
     async def apply(self, action: MoveRefs) -> Receipt:
         """Push. Raises EffectError: ``lost-race``, ``rejected``, ``auth``, or ``transport``."""
+        return await self.apply_seen(action, None)
+
+    async def apply_seen(self, action: MoveRefs, seen: Mapping[str, str] | None) -> Receipt:
+        """As ``apply``, from the refs that the look has just read."""
         mirror = await self._mirror_for(action.repo)
         try:
-            now = await mirror.remote_refs(*(update.ref for update in action.updates))
+            now = await mirror.remote_refs(*(update.ref for update in action.updates)) if seen is None else seen
             left = [update for update in action.updates if now.get(update.ref) != update.new]
             result = await mirror.push(left)
         except GitError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fnmatch
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -47,6 +48,9 @@ class Mirror(Objects):
         super().__init__(git, path)
         self.remote = remote
         self.clock = clock
+        self._turn = asyncio.Lock()
+        self._begun = 0  # of the full fetches: the number of the last that began, and of the last that came whole
+        self._fetched = 0
 
     @classmethod
     async def open(cls, path: Path, remote: Remote, *, git: Git, clock: Clock) -> Mirror:
@@ -58,9 +62,11 @@ class Mirror(Objects):
                 await init_bare(git, path)
         return mirror
 
-    def lock(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold the repository's lock: one process at a time writes refs and attributes."""
-        return file_lock(self.path.with_name(f"{self.path.name}.lock"), self.clock)
+    @contextlib.asynccontextmanager
+    async def lock(self) -> AsyncIterator[None]:
+        """Hold the repository's lock: one process at a time writes refs and attributes; tasks of ours queue here."""
+        async with self._turn, file_lock(self.path.with_name(f"{self.path.name}.lock"), self.clock):
+            yield
 
     # --- the network ---
 
@@ -76,16 +82,26 @@ class Mirror(Objects):
         )
 
     async def fetch(self, refspecs: Sequence[str] = _REFSPECS, *, prune: bool = True) -> None:
-        """Bring the forge's refs here. Lock files of killed gits are cleared once (case W01)."""
+        """Bring the forge's refs here. Lock files of killed gits are cleared once (case W01).
+
+        Of several that wait for their turn the first fetches for all: it begins after each of them asked.
+        """
+        full = prune and refspecs == _REFSPECS
+        asked = self._begun
         argv = ["fetch", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--quiet"]
         argv += ["--prune"] if prune else []
         async with self.lock():
+            if full and self._fetched > asked:
+                return
+            self._begun += full
             try:
                 await self._remote(*argv, "--end-of-options", self.remote.url, *refspecs)
             except GitError:
                 if not await release_dead_locks(self.path, self.clock):
                     raise
                 await self._remote(*argv, "--end-of-options", self.remote.url, *refspecs)
+            if full:
+                self._fetched = self._begun
 
     async def refs(self, prefix: str = "refs/heads/") -> dict[str, str]:
         """List the mirror's own refs below ``prefix``, full names."""

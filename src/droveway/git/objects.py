@@ -108,9 +108,11 @@ class Objects:
         raw = await self.call("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--end-of-options", a, b)
         return sorted(text_of(part) for part in records(raw))
 
-    async def diff_stat(self, a: str, b: str) -> str:
-        """Give ``git diff --stat`` between two revisions, for people."""
-        return text_of(await self.call("diff", *_DIFF, "--stat=100", "-M", "--end-of-options", a, b))
+    async def diff_stat(self, a: str, b: str, *, without: Sequence[str] = ()) -> str:
+        """Give ``git diff --stat`` between two revisions, for people; ``without`` are files or folders left out."""
+        left_out = [f":(top,literal,exclude){path}" for path in without]
+        more = ("--", ":(top)", *left_out) if left_out else ()
+        return text_of(await self.call("diff", *_DIFF, "--stat=100", "-M", "--end-of-options", a, b, *more))
 
     async def diff(self, base: str, head: str, *, three_dot: bool = True, paths: Sequence[str] = ()) -> bytes:
         """Give the unified diff; ``three_dot`` diffs against the merge base, as a pull request does."""

@@ -57,13 +57,18 @@ def errors_path(number: int) -> str:
     return f"{PROGRESS_DIR}/{number}.validation.errors"
 
 
+async def validation_files(work: Work, commit: str) -> list[str]:
+    """Give which of the two validation files are in a commit."""
+    return list(await work.mirror.list_files(commit, marker_path(work.number), errors_path(work.number)))
+
+
 async def find_start(work: Work) -> Start:
     """Fetch, and decide where to start. Only a definite "not found" means that a branch is gone (BAT-165)."""
     mirror = work.mirror
     await mirror.fetch()
     head = f"refs/heads/{work.orders.branch}"
     batch_ref = f"refs/heads/{work.orders.batch_branch}"
-    refs = await mirror.remote_refs(head, batch_ref)
+    refs = await mirror.refs()  # as the fetch found them, which takes away here what the forge has not
     batch, tip = refs.get(batch_ref), refs.get(head)
     if batch is None:
         raise WorkerError(

@@ -25,7 +25,7 @@ from droveway.work.validation import (
     run_checks,
 )
 from droveway.work.worker.agent import harvest, run_command
-from droveway.work.worker.branch import Start, errors_path, marker_path
+from droveway.work.worker.branch import Start, errors_path, marker_path, validation_files
 from droveway.work.worker.files import with_files, without_progress
 from droveway.work.worker.model import Work, WorkerError, trailer
 
@@ -58,8 +58,8 @@ async def gather(work: Work, place: Place, start: Start, *, checkpoint: bool = F
     )
     commit = removed.commit if removed else commit
     # What an agent says of its own validation is discarded, whatever it says (BAT-154).
-    own = [path for path in (marker_path(work.number), errors_path(work.number)) if await _has(work, commit, path)]
-    if own and not marked:
+    own = [] if marked else await validation_files(work, commit)
+    if own:
         commit = await with_files(work, commit, "Remove validation files", add={}, remove=own)
     base = await work.mirror.merge_base(start.batch, commit) or start.batch
     changed = [path for path in await work.mirror.changed_files(base, commit) if not _ours(path)]
@@ -75,14 +75,9 @@ def _ours(path: str) -> bool:
     return path.startswith(f"{PROGRESS_DIR}/") or path == "WORKER_PROGRESS.md"
 
 
-async def _has(work: Work, commit: str, path: str) -> bool:
-    return await work.mirror.show_file(commit, path) is not None
-
-
 async def stat(work: Work, gathered: Gathered) -> str:
     """Give the diff stat of the task's work, without the progress files."""
-    before = await without_progress(work.mirror, gathered.base)
-    found: str = await work.mirror.diff_stat(before, await without_progress(work.mirror, gathered.commit))
+    found: str = await work.mirror.diff_stat(gathered.base, gathered.commit, without=[PROGRESS_DIR])
     return found
 
 

@@ -22,7 +22,7 @@ from droveway.work.task import Task, read_task
 from droveway.work.validation import Report, errors_text
 from droveway.work.worker import effects, finish
 from droveway.work.worker.agent import checklist, invoke, relay_once
-from droveway.work.worker.branch import Start, errors_path, find_start, marker_path
+from droveway.work.worker.branch import Start, find_start, validation_files
 from droveway.work.worker.files import with_files
 from droveway.work.worker.model import Deadlines, EndedError, Orders, Work, WorkerError
 from droveway.work.worker.noop import noop_evidence
@@ -168,8 +168,8 @@ async def _place(work: Work) -> tuple[Place, Start]:
     start = await find_start(work)
     commit = start.commit
     fast = start.validated and start.all_ticked
-    stale = [p for p in (marker_path(work.number), errors_path(work.number)) if await _has(work, commit, p)]
-    if stale and not fast:  # the marker never survives into an invocation (BAT-152)
+    stale = [] if fast else await validation_files(work, commit)
+    if stale:  # the marker never survives into an invocation (BAT-152)
         commit = await with_files(work, commit, "Remove the last validation's files", add={}, remove=stale)
     place = await Place.create(
         work.root,
@@ -180,10 +180,6 @@ async def _place(work: Work) -> tuple[Place, Start]:
         author=work.user,
     )
     return place, start
-
-
-async def _has(work: Work, commit: str, path: str) -> bool:
-    return await work.mirror.show_file(commit, path) is not None
 
 
 async def _salvage(work: Work, place: Place) -> None:
