@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CONFIG_PATHS = (".herd/config.yml", ".herdos.yml")
 QUEUE_SLOTS: Mapping[str, int] = {"workers": 16, "reviews": 4, "turns": 4}
+QUEUE_SECONDS: Mapping[str, float] = {"workers": 0.25, "reviews": 0.5, "turns": 0.25}
 _SETTINGS_SECONDS = 10.0
 
 
@@ -175,7 +176,12 @@ def _make_engine(spec: FleetSpec, url: str) -> Engine | EngineClient:
         case "dbos":
             engine.check_runtime(url)
             return engine.DbosEngine(
-                url, executor_id=executor_id(spec.slot), clock=spec.clock, ids=spec.ids, slots=QUEUE_SLOTS
+                url,
+                executor_id=executor_id(spec.slot),
+                clock=spec.clock,
+                ids=spec.ids,
+                slots=QUEUE_SLOTS,
+                queue_seconds=QUEUE_SECONDS,
             )
         case "client":
             engine.check_runtime(url)

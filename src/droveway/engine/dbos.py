@@ -76,12 +76,15 @@ class DbosEngine(EngineClient):
         global_slots: Mapping[str, int] | None = None,
         app_version: str = "1",
         poll_seconds: float = 0.1,
+        queue_seconds: Mapping[str, float] | None = None,
         silence: float = SILENCE,
     ) -> None:
         """``database`` is its URL, or the SQLAlchemy engine of it that somebody else closes.
 
         ``executor_id`` is stable (host and slot). ``slots`` limits each queue in this process, ``global_slots`` in all
-        processes together. ``app_version`` changes only when older processes can't run what newer ones enqueue.
+        processes together. ``queue_seconds`` is how often a queue is looked at, where not each ``poll_seconds``: a look
+        costs milliseconds of CPU also where the queue is empty. ``app_version`` changes only when older
+        processes can't run what newer ones enqueue.
         """
         super().__init__(database, clock=clock, app_version=app_version)
         self.on_end: Callable[[JobInfo], None] | None = None
@@ -90,6 +93,7 @@ class DbosEngine(EngineClient):
         self._slots = dict(slots)
         self._global_slots = dict(global_slots or {})
         self._poll = poll_seconds
+        self._queue_seconds = dict(queue_seconds or {})
         self._silence = silence
         self._strict: sa.Engine | None = None
         self._handlers: dict[str, Handler] = {}
@@ -162,7 +166,7 @@ class DbosEngine(EngineClient):
                 queue,
                 worker_concurrency=self._slots.get(queue, 1),
                 global_concurrency=self._global_slots.get(queue),
-                polling_interval_sec=self._poll,
+                polling_interval_sec=self._queue_seconds.get(queue, self._poll),
                 on_conflict="always_update",
             )
 

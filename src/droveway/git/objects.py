@@ -193,10 +193,7 @@ class Objects:
 
     async def without(self, commit: str, paths: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """As ``remove_paths``, and also tell which files went."""
-        roots = sorted({_fixed_part(path) for path in paths})
-        scope = ("--", *roots) if all(roots) else ()
-        raw = await self.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, *scope)
-        doomed = [part for part in records(raw) if any(_matches(text_of(part), path) for path in paths)]
+        doomed = await self._matching(commit, paths)
         if not doomed:
             return await self.tree_of(commit), ()
         with tempfile.TemporaryDirectory(prefix="index-", dir=self.path) as folder:
@@ -207,6 +204,16 @@ class Objects:
             await self.call("update-index", "-z", "--index-info", stdin=lines, env=env)
             tree = (await self.call("write-tree", env=env)).decode().strip()
         return tree, tuple(text_of(path) for path in doomed)
+
+    async def holds_any(self, commit: str, paths: Sequence[str]) -> bool:
+        """Whether any of the files, folders or patterns is in ``commit``."""
+        return bool(await self._matching(commit, paths))
+
+    async def _matching(self, commit: str, paths: Sequence[str]) -> list[bytes]:
+        roots = sorted({_fixed_part(path) for path in paths})
+        scope = ("--", *roots) if all(roots) else ()
+        raw = await self.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, *scope)
+        return [part for part in records(raw) if any(_matches(text_of(part), path) for path in paths)]
 
 
 def _fixed_part(path: str) -> str:

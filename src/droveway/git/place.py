@@ -281,9 +281,9 @@ class Place:
         paths: Sequence[str] = FRAMEWORK_PATHS,
     ) -> Removed | None:
         """Commit onto ``parent`` (in the mirror) that exactly these paths go (BAT-138); None if there are none."""
-        tree, gone = await self.mirror.without(parent, paths)
-        if not gone:
+        if not await self.mirror.holds_any(parent, paths):
             return None
+        tree, gone = await self.mirror.without(parent, paths)
         return Removed(await self.mirror.commit_tree(tree, [parent], message, author, committer, when), gone)
 
     async def _base(self, rev: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -86,7 +87,11 @@ class IssueBody(msgspec.Struct, frozen=True):
 
 def parse_body(text: str) -> IssueBody | Unreadable:
     """Read a body; a block that does not parse gives Unreadable, a body without a block is a plain prompt."""
-    text = text or ""
+    return _parsed(text or "")
+
+
+@functools.lru_cache(maxsize=1024)  # every snapshot brings all bodies again, and nearly all are as they were
+def _parsed(text: str) -> IssueBody | Unreadable:
     try:
         block, rest = split_block(text)
         front = parse_block(block) if block else FrontMatter()
