@@ -122,15 +122,22 @@ class _SettingsReader:
         self._clock = clock
         self._environ = environ
         self._kept: dict[RepoId, tuple[float, Settings]] = {}
+        self._reading = asyncio.Lock()
 
     async def __call__(self, repo: RepoId) -> Settings:
+        if settings := self._fresh(repo):
+            return settings
+        async with self._reading:  # of all that ask when it is too old, one reads
+            if settings := self._fresh(repo):
+                return settings
+            files = {path: await self._forge.file(repo, path) for path in CONFIG_PATHS}
+            settings = read_settings(files, self._environ)
+            self._kept[repo] = (self._clock.monotonic(), settings)
+            return settings
+
+    def _fresh(self, repo: RepoId) -> Settings | None:
         kept = self._kept.get(repo)
-        if kept and self._clock.monotonic() - kept[0] < _SETTINGS_SECONDS:
-            return kept[1]
-        files = {path: await self._forge.file(repo, path) for path in CONFIG_PATHS}
-        settings = read_settings(files, self._environ)
-        self._kept[repo] = (self._clock.monotonic(), settings)
-        return settings
+        return kept[1] if kept and self._clock.monotonic() - kept[0] < _SETTINGS_SECONDS else None
 
 
 class _Mirrors:
