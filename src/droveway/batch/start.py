@@ -143,7 +143,7 @@ async def with_slots(
     try:
         return await start(slots, await with_jobs(fleet, repo, facts))
     finally:
-        await _release(fleet, slots)
+        await fleet.engine.release(slots)
 
 
 async def act_starts(
@@ -161,22 +161,14 @@ async def act_starts(
 async def _slots(fleet: Fleet, repo: RepoId) -> Lease | None:
     """Take the repository's right to start workers, which others hold for moments only.
 
-    A verb beside a running engine has no leases: the ids of the runs still keep one attempt from running twice.
+    Verbs beside a running engine take it too.
     """
-    take = getattr(fleet.engine, "lease", None)
-    if take is None:
-        return Lease.unshared(f"dispatch/{repo}")
     for _ in range(_TRIES):
-        lease: Lease | None = await take(f"dispatch/{repo}")
+        lease = await fleet.engine.lease(f"dispatch/{repo}")
         if lease is not None:
             return lease
         await fleet.clock.sleep(0.1)
     return None
-
-
-async def _release(fleet: Fleet, slots: Lease) -> None:
-    if getattr(fleet.engine, "release", None) is not None:
-        await fleet.engine.release(slots)
 
 
 async def _refused(fleet: Fleet, facts: BatchFacts, outcome: Outcome, lease: Lease) -> Step:

@@ -27,7 +27,9 @@ from droveway.core.database import (  # noqa: E402
     prepare_sqlite,
 )
 from droveway.core.errors import HerdError  # noqa: E402
+from droveway.core.ids import RandomIds  # noqa: E402
 from droveway.core.jobs import Enqueued, Existing, Job, JobInfo, JobState  # noqa: E402
+from droveway.core.lease import Lease  # noqa: E402
 from droveway.engine.ledger import Ledger  # noqa: E402
 from droveway.engine.port import RECOVERIES, Handler  # noqa: E402
 
@@ -80,6 +82,7 @@ class EngineClient:
         self._ledger = Ledger(self._database)
         self._client: DBOSClient | None = None
         self._there = False
+        self._owner = f"client-{RandomIds().new()}"  # who holds this client's leases
 
     def register(self, kind: str, queue: str, handler: Handler | None = None) -> None:
         """Name the queue of a kind; the handler is not wanted here, so that an app can register everywhere alike."""
@@ -93,6 +96,27 @@ class EngineClient:
             self._client = None
         if self._owned:
             self._database.dispose()
+
+    async def lease(self, key: str, *, ttl: float = 30) -> Lease | None:
+        """Take a key for one verb; it is not renewed, so ``ttl`` bounds the verb. None while somebody holds it.
+
+        On a database that no engine has started on nobody else can want the key.
+        """
+        if not await self._call(self._has_tables):
+            return Lease.unshared(key)
+        epoch = await self._call(self._ledger.take, key, self._owner, ttl)
+        if epoch is None:
+            return None
+
+        async def held() -> bool:
+            return await self._call(self._ledger.holds, key, epoch, self._owner)
+
+        return Lease(key, epoch, held)
+
+    async def release(self, lease: Lease) -> None:
+        """Give a key back."""
+        if await self._call(self._has_tables):
+            await self._call(self._ledger.give, lease.key, lease.epoch, self._owner)
 
     async def enqueue(self, job: Job) -> Enqueued | Existing:
         """Queue a job, unless one with its id exists in any state."""
