@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from pathlib import Path
@@ -119,6 +120,36 @@ async def test_a_branch_that_somebody_else_moved_is_left_alone(place: Place, mir
     assert forge.tip(BRANCH) == theirs
     earlier = Relay(place, mirror, last_seen=theirs)  # an earlier attempt's tip: seen, so it may be replaced
     assert (await earlier.push()).outcome is RelayOutcome.PUSHED
+
+
+@pytest.mark.req("BAT-136", "BAT-137")
+async def test_a_push_that_was_cancelled_after_it_got_through_holds_nothing_up(
+    place: Place, mirror: Mirror, forge: Forge, tmp_path: Path
+) -> None:
+    """As at an agent's end: the relay beside it is cancelled, and what is pushed next stands on top."""
+    hook = forge.path / "hooks" / "post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/reached\nexec sleep 60\n")
+    hook.chmod(0o755)
+    relay = Relay(place, mirror, last_seen=None)
+    for message in ("one", "two"):
+        sh(place.tree, "commit", "-q", "--allow-empty", "-m", message)
+        sh(place.tree, "push", "-q", "origin", "HEAD")
+        if message == "one":
+            under_way = asyncio.create_task(relay.push())
+            async with asyncio.timeout(20):
+                while not (tmp_path / "reached").exists():  # noqa: ASYNC110 - another process makes it
+                    await asyncio.sleep(0.01)
+            under_way.cancel()
+            await asyncio.gather(under_way, return_exceptions=True)
+            assert forge.tip(BRANCH) == sh(place.tree, "rev-parse", "HEAD")
+            hook.unlink()
+    result = await relay.push()
+    assert (result.outcome, forge.tip(BRANCH)) == (RelayOutcome.PUSHED, sh(place.tree, "rev-parse", "HEAD"))
+    sh(forge.path, "update-ref", f"refs/heads/{BRANCH}", sh(place.tree, "rev-parse", "HEAD^"))
+    sh(place.tree, "commit", "-q", "--allow-empty", "-m", "three")
+    sh(place.tree, "push", "-q", "origin", "HEAD")
+    assert (await relay.push()).outcome is RelayOutcome.LOST_LEASE  # somebody set it back, after we had our answer
 
 
 @pytest.mark.req("BAT-136")

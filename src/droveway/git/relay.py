@@ -11,7 +11,7 @@ from droveway.core.decisions import RefUpdate
 from droveway.core.points import point
 from droveway.git.gate import GateError
 from droveway.git.mirror import Mirror
-from droveway.git.model import RefOutcome
+from droveway.git.model import PushResult, RefOutcome
 from droveway.git.place import Place
 
 
@@ -42,6 +42,7 @@ class Relay:
         self._mirror = mirror
         self._ref = f"refs/heads/{place.branch}"
         self._turn = asyncio.Lock()
+        self._unanswered: set[str] = set()  # pushed, and the answer was lost or the push cancelled: may be there
 
     async def push(self, tip: str | None = None) -> RelayResult:
         """Relay the gate's tip, or push ``tip`` (in the mirror): what the framework itself put on top of it.
@@ -56,11 +57,15 @@ class Relay:
             if sha is None or sha == self.last_seen or (tip is None and sha == self._place.start):
                 return RelayResult(RelayOutcome.UNCHANGED, sha)
             await point("relay.taken")
-            result = await self._mirror.push([RefUpdate(self._ref, self.last_seen, sha)])
+            result = await self._push(sha)
             await point("relay.pushed")
-            if result.outcome is RefOutcome.STALE and await self._is_there(sha):
-                self.last_seen = sha  # an earlier push of ours got through without our seeing the answer
-                return RelayResult(RelayOutcome.PUSHED, sha)
+            if result.outcome is RefOutcome.STALE:
+                there = (await self._mirror.remote_refs(self._ref)).get(self._ref)
+                if there in self._unanswered:  # an earlier push of ours got through without our seeing the answer
+                    self.last_seen = there
+                    if there == sha:
+                        return RelayResult(RelayOutcome.PUSHED, sha)
+                    result = await self._push(sha)
             if result.outcome is RefOutcome.STALE:
                 return RelayResult(RelayOutcome.LOST_LEASE, sha, result.reason)
             if not result.ok:
@@ -68,5 +73,11 @@ class Relay:
             self.last_seen = sha
             return RelayResult(RelayOutcome.PUSHED, sha)
 
-    async def _is_there(self, sha: str) -> bool:
-        return (await self._mirror.remote_refs(self._ref)).get(self._ref) == sha
+    async def _push(self, sha: str) -> PushResult:
+        self._unanswered.add(sha)
+        result = await self._mirror.push([RefUpdate(self._ref, self.last_seen, sha)])
+        if result.ok:
+            self._unanswered.clear()
+        elif result.outcome is not RefOutcome.STALE:
+            self._unanswered.discard(sha)
+        return result
