@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,11 +21,6 @@ from droveway.forge.port import (
     NotFoundError,
     PermissionDeniedError,
 )
-
-# httpcore imports sniffio several times a request, to ask which loop it runs in; where it is not installed, which
-# means asyncio, each attempt searches the whole path again. A None in its place fails at once.
-if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
-    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 JSON = "application/vnd.github+json"
 RAW = "application/vnd.github.raw+json"
