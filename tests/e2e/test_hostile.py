@@ -24,6 +24,7 @@ from .test_engine_alone import processes
 from .test_up import Machine
 
 SLEEPER = "86397.25"
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from droveway.core.facts import known
-from droveway.core.keys import find_marker, find_markers, message_kind
+from droveway.core.keys import find_marker, find_markers, message_key, message_kind
 from droveway.core.repo import RepoId
 from droveway.core.settings import Settings
 from droveway.core.text import byte_length, cut_bytes, fence_untrusted
@@ -85,10 +85,19 @@ def our_results(comments: Sequence[Comment]) -> tuple[ReviewResult, ...]:
     return tuple(found)
 
 
+def posted_result(comments: Sequence[Comment], key: str) -> ReviewResult | None:
+    """Give the result that a pass, told by its key, has posted already."""
+    found = [comment for comment in comments if comment.ours and message_key(comment.body) == key]
+    return next(iter(our_results(found)), None)
+
+
 async def batch_context(
-    fleet: Fleet, repo: RepoId, batch: int, pull: int
+    fleet: Fleet, repo: RepoId, batch: int, pull: int, pass_key: str = ""
 ) -> tuple[tuple[str, ...], tuple[FixIssue, ...], tuple[int, ...]]:
-    """Give the batch's criteria, its review fixes of this PR, and the active fix-type issues (REV-004, REV-034)."""
+    """Give the batch's criteria, its review fixes of this PR, and the active fix-type issues (REV-004, REV-034).
+
+    The fix issue with the key ``pass_key`` is left out.
+    """
     snapshot = await fleet.forge.batch_snapshot(repo, batch)
     criteria: list[str] = []
     fixes: list[FixIssue] = []
@@ -101,6 +110,8 @@ async def batch_context(
         if body.front.is_fix_type:
             state = states[0] if states else None
             fix = FixIssue(issue.number, issue.title, issue.body, state, body.front.fix_cycle, issue.open)
+            if pass_key and message_key(issue.body) == pass_key:
+                continue  # this very pass made it, before it was killed: it is finished, not waited for (REV-055)
             if fix.active:
                 active.append(issue.number)
             if body.front.is_review_fix and body.front.batch_pr in (None, pull):

@@ -13,11 +13,20 @@ from droveway.core.repo import RepoId
 from droveway.core.vocabulary import REVIEW_CONTEXT, worker_branch
 from droveway.review import texts
 from droveway.review.chunks import material_gaps, plan_chunks
-from droveway.review.facts import batch_context, our_results, read_diff, told
+from droveway.review.facts import batch_context, our_results, posted_result, read_diff, told
 from droveway.review.findings import aggregate
 from droveway.review.model import ChunkPlan, DiffSet, ReviewResult
 from droveway.review.reviewer import Task, ask_all
-from droveway.review.rules import ReviewFacts, fix_decision, result_decision, stale_decision, verdict, wanted_fixes
+from droveway.review.rules import (
+    ReviewFacts,
+    finish_decision,
+    fix_decision,
+    pass_key,
+    result_decision,
+    stale_decision,
+    verdict,
+    wanted_fixes,
+)
 from droveway.work import FrontMatter, IssueBody, make_body, parse_body, render_body
 
 if TYPE_CHECKING:
@@ -38,7 +47,13 @@ async def run_review(fleet: Fleet, context: JobContext) -> dict[str, Any]:
         return {"status": "stale"}
     comments = await fleet.forge.comments(repo, number)
     settings = await fleet.settings(repo)
-    criteria, fixes, active = await batch_context(fleet, repo, batch, number) if batch else ((), (), ())
+    turn = _round(context.job.id, our_results(comments))
+    done = posted_result(comments, pass_key("REV-049", str(repo), number, head, turn))
+    if done is not None:
+        await fleet.actuator.act(finish_decision(str(repo), turn, done), context.lease, loop="review")
+        return {"status": done.status.value, "findings": done.findings_count}
+    mine = pass_key("REV-064", str(repo), number, head, turn)
+    criteria, fixes, active = await batch_context(fleet, repo, batch, number, mine) if batch else ((), (), ())
     if active:
         return {"status": "waiting", "fixes": list(active)}
     await _pending(fleet, context, repo, number, head)
@@ -54,7 +69,7 @@ async def run_review(fleet: Fleet, context: JobContext) -> dict[str, Any]:
         batch=batch,
         head=head,
         base=base,
-        round=_round(context.job.id, our_results(comments)),
+        round=turn,
         now=fleet.clock.now(),
         settings=settings.integrator,
         aggregate=aggregate(results, frozenset(file.path for file in diff.files)),

@@ -121,10 +121,10 @@ def fix_decision(facts: ReviewFacts, body: str) -> Decision | None:
     if verdict(facts) is not ReviewStatus.CHANGES_REQUESTED or not wanted:
         return None
     subject = f"pr:{facts.pull}"
-    key = Key("REV-064", facts.repo, subject, facts.head, str(facts.round))
+    key = pass_key("REV-064", facts.repo, facts.pull, facts.head, facts.round)
     create = CreateIssue(
         facts.repo,
-        str(key),
+        key,
         title=f"Review fixes (cycle {facts.cycle})",
         body=body,
         labels=(TYPE_FIX, Status.READY.label),
@@ -145,11 +145,6 @@ def stale_decision(facts: ReviewFacts, now_at: str) -> Decision:
 def result_decision(facts: ReviewFacts, fix_issue: int | None) -> Decision:
     """Give the posting of a result: one comment with its marker, the review event, the status (REV-049, 057, 058)."""
     status = verdict(facts)
-    subject = f"pr:{facts.pull}"
-
-    def key(rule: str) -> str:
-        return str(Key(rule, facts.repo, subject, facts.head, str(facts.round)))
-
     used = facts.cycle if fix_issue is not None else facts.cycle - 1
     result = ReviewResult(
         pr_number=facts.pull,
@@ -162,37 +157,59 @@ def result_decision(facts: ReviewFacts, fix_issue: int | None) -> Decision:
         batch_number=facts.batch,
         created_at=facts.now.isoformat(timespec="seconds"),
     )
-    text = texts.result(facts, status, fix_issue)
-    approved = status is ReviewStatus.APPROVED
-    actions: tuple[AnyAction, ...] = (
-        Comment(
-            facts.repo,
-            key("REV-049"),
-            facts.pull,
-            Message.REVIEW,
-            text,
-            markers=(marker("review-result", msgspec.to_builtins(result)),),
-        ),
-        SubmitReview(
-            facts.repo,
-            key("REV-057"),
-            facts.pull,
-            facts.head,
-            _EVENTS[status],
-            texts.review_body(status, len(facts.aggregate.findings)),
-        ),
-        SetCommitStatus(
-            facts.repo,
-            key("REV-058"),
-            facts.head,
-            REVIEW_CONTEXT,
-            "success" if approved else "pending" if status is ReviewStatus.WAITING else "failure",
-            texts.status_line(status, len(facts.aggregate.findings)),
-        ),
+    comment = Comment(
+        facts.repo,
+        pass_key("REV-049", facts.repo, facts.pull, facts.head, facts.round),
+        facts.pull,
+        Message.REVIEW,
+        texts.result(facts, status, fix_issue),
+        markers=(marker("review-result", msgspec.to_builtins(result)),),
     )
     high = sum(finding.severity is Severity.HIGH for finding in facts.aggregate.findings)
     said = (f"review {status}", f"{len(facts.aggregate.findings)} findings, {high} HIGH", f"{len(facts.gaps)} gaps")
-    return Decision("REV-059", facts.repo, subject, facts=said, actions=actions, head=facts.head)
+    actions = (comment, *_event(facts.repo, facts.round, result))
+    return Decision("REV-059", facts.repo, f"pr:{facts.pull}", facts=said, actions=actions, head=facts.head)
+
+
+def finish_decision(repo: str, round_: int, result: ReviewResult) -> Decision:
+    """Add what a killed pass did not get to after its result comment; what stands there is what counts (REV-055)."""
+    return Decision(
+        "REV-055",
+        repo,
+        f"pr:{result.pr_number}",
+        facts=(f"the result comment of this pass stands: {result.status}",),
+        actions=_event(repo, round_, result),
+        head=result.head_sha,
+    )
+
+
+def pass_key(rule: str, repo: str, pull: int, head: str, round_: int) -> str:
+    """Give the key of an effect of one pass: PR, head and the pass's number."""
+    return str(Key(rule, repo, f"pr:{pull}", head, str(round_)))
+
+
+def _event(repo: str, round_: int, result: ReviewResult) -> tuple[AnyAction, ...]:
+    """Give the review event and the commit status that say the same as the result comment (REV-057, REV-058)."""
+    status, number, head = result.status, result.pr_number, result.head_sha
+    approved = status is ReviewStatus.APPROVED
+    return (
+        SubmitReview(
+            repo,
+            pass_key("REV-057", repo, number, head, round_),
+            number,
+            head,
+            _EVENTS[status],
+            texts.review_body(status, result.findings_count),
+        ),
+        SetCommitStatus(
+            repo,
+            pass_key("REV-058", repo, number, head, round_),
+            head,
+            REVIEW_CONTEXT,
+            "success" if approved else "pending" if status is ReviewStatus.WAITING else "failure",
+            texts.status_line(status, result.findings_count),
+        ),
+    )
 
 
 _EVENTS = {

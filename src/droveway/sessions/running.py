@@ -33,7 +33,7 @@ from droveway.sessions.walls import Walls, copy_logins, passed
 if TYPE_CHECKING:
     from droveway.engine import JobContext
 
-SUSPICIOUS_PAUSE = 5.0  # BAT-174
+SUSPICIOUS_PAUSE = 5.0  # BAT-174, REV-033
 _SHOWN_ANSWER = 4_000
 _RESERVE = timedelta(seconds=15)  # the job's own deadline comes after the agent's tree is gone
 
@@ -60,7 +60,7 @@ class _Session:
 async def run_agent(fleet: Fleet, request: AgentRequest, context: JobContext) -> TurnResult:
     """Run an agent to its end and give what it said. Nobody else starts an agent.
 
-    Suspicious output is retried once after 5 s (BAT-174); an answer that does not fit its contract once, with the
+    Suspicious output is retried once after 5 s (BAT-174), and so is an answer that does not fit its contract, with the
     error in the prompt (AGT-006): then OutputError is raised. Any other end is an outcome of the result, not an error.
     Raises InputError for a provider that is not known, HerdError where it can't be started.
     """
@@ -111,6 +111,7 @@ async def _contract(
             f"{request.prompt}\n\n## Your previous answer was refused\n\n{error}\n\nIt ended with:\n\n{shown}\n\n"
             "Answer again. The whole answer must fit the contract above."
         )
+    await session.fleet.clock.sleep(SUSPICIOUS_PAUSE)
     result = await _twice(session, settings, choice, prompt)
     if result.outcome is not Outcome.OK:
         return result, None
