@@ -103,6 +103,32 @@ def test_a_review_starts_once_for_a_head_without_a_result_and_behind_the_gates()
         assert [blocker.code for blocker in waits.blockers] == [code]
 
 
+@pytest.mark.req("REV-044", "REV-094")
+def test_a_doubt_about_criteria_holds_back_auto_merge_until_a_person_approves_that_head() -> None:
+    doubt = msgspec.structs.replace(result(), criteria=1, created_at=OLD.isoformat(timespec="seconds"))
+    yes: dict[str, Any] = {
+        "id": 1, "author": "ann", "state": ReviewState.APPROVED, "commit": TIP, "submitted_at": NOW,
+        "association": "OWNER",
+    }  # fmt: skip
+    assert codes(batch(), seen(result())) == []
+    assert codes(batch(), seen(doubt)) == ["criteria"]
+    assert codes(batch(settings=setting(integrator__review=False, pull_requests__auto_merge=True)), seen(doubt)) == []
+    rows: list[tuple[dict[str, Any], bool]] = [
+        ({}, True),
+        ({"author": batch().login.upper()}, False),
+        ({"association": "NONE"}, False),
+        ({"commit": sha(5)}, False),
+        ({"state": ReviewState.COMMENTED}, False),
+        ({"submitted_at": OLD - timedelta(seconds=1)}, False),
+        ({"submitted_at": None}, False),
+    ]
+    for changed, answered in rows:
+        reviewed = good_pull(reviews=Complete((Review(**{**yes, **changed}),), NOW))
+        assert ("criteria" not in codes(batch(), seen(doubt, at=reviewed))) is answered, changed
+    merge = landing.MergeFacts(Complete(Protection(), NOW))
+    assert landing.land_blockers(batch(), seen(doubt), merge, by_hand=True) == ()
+
+
 @pytest.mark.req("REV-117", "REV-094")
 def test_a_result_for_another_head_counts_for_nothing() -> None:
     other = seen(result(head=sha(5)))

@@ -30,6 +30,7 @@ from droveway.core.points import point
 from droveway.core.repo import RepoId
 from droveway.core.vocabulary import CASCADE_FAILED, PAUSED, STABLE_DISAGREEMENT, branch_batch
 from droveway.forge import ForgeError, Protection, readiness_of
+from droveway.forge.model import TRUSTED_ASSOCIATIONS, ReviewState
 from droveway.review import ReviewStatus
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def land_blockers(
         found.append(
             Blocker("auto-merge-off", because, f"merge #{number} on the forge, or herd integrator merge", "a person")
         )
+    if not by_hand:  # a person who merges answers by it
+        found += _criteria(facts, seen)
     if merge is not None:
         found += _readiness(facts, seen, merge)
     return tuple(found)
@@ -91,6 +94,27 @@ def review_blockers(facts: BatchFacts, seen: LandFacts) -> tuple[Blocker, ...]:
     if acts:
         return (Blocker("review", because, "a new head with the fixes, and its review", "the fleet"),)
     return (Blocker("review", because, f"herd review {seen.pull.number}, or a merge by hand", "a person"),)
+
+
+def _criteria(facts: BatchFacts, seen: LandFacts) -> list[Blocker]:
+    """Hold back where the review doubts the criteria, until a trusted person approves this head after it (REV-044)."""
+    result = seen.result
+    if not facts.settings.integrator.review or result is None or not result.criteria:
+        return []
+    reviews = seen.pull.reviews.value if isinstance(seen.pull.reviews, Complete) else ()
+    for review in reviews:
+        at = review.submitted_at.isoformat(timespec="seconds") if review.submitted_at else ""
+        ours = review.author.lower() == facts.login.lower()
+        if (
+            not ours
+            and review.state is ReviewState.APPROVED
+            and review.commit == seen.head
+            and review.association in TRUSTED_ASSOCIATIONS
+            and at >= result.created_at
+        ):
+            return []
+    because = f"the review asks a person about {result.criteria} criteria"
+    return [Blocker("criteria", because, f"an approving review of #{seen.pull.number}, or a merge by hand", "a person")]
 
 
 def _holds(facts: BatchFacts, seen: LandFacts) -> list[Blocker]:

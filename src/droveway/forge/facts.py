@@ -9,10 +9,7 @@ from droveway.core.checks import CheckVerdict, Context, Run, Suite, roll_up, unr
 from droveway.core.decisions import Blocker
 from droveway.core.facts import Complete, Fact, Unknown
 from droveway.core.readiness import Conflict, PullFacts, Vote, blockers, conflict_state
-from droveway.forge.model import HeadChecks, Protection, PullRequest, Review
-
-# Who the forge lets count, as far as a review itself says it; what it does not say is taken as a no.
-_COUNTING = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+from droveway.forge.model import TRUSTED_ASSOCIATIONS, HeadChecks, Protection, PullRequest, Review
 
 
 def check_state(
@@ -132,6 +129,6 @@ def _vote(review: Review) -> Vote:
         state=review.state.value,
         commit=review.commit,
         at=review.submitted_at,
-        counts=review.association in _COUNTING,
+        counts=review.association in TRUSTED_ASSOCIATIONS,
         id=review.id,
     )

@@ -150,6 +150,10 @@ class HeadChecks(msgspec.Struct, frozen=True):
     absent: tuple[str, ...] = ()
 
 
+TRUSTED_ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Whom the forge lets count, as far as a review itself says it; what it does not say is taken as a no."""
+
+
 class Review(msgspec.Struct, frozen=True):
     """A submitted review."""
 

@@ -144,7 +144,7 @@ class ReviewStatus(enum.StrEnum):
 
 
 class ReviewResult(msgspec.Struct, frozen=True):
-    """The result marker of one head (REV-049)."""
+    """The result marker of one head (REV-049); ``criteria`` counts findings that ask for a person (REV-044)."""
 
     pr_number: int
     head_sha: str
@@ -156,3 +156,4 @@ class ReviewResult(msgspec.Struct, frozen=True):
     batch_number: int | None = None
     created_at: str = ""
     version: int = 1
+    criteria: int = 0

@@ -156,6 +156,7 @@ def result_decision(facts: ReviewFacts, fix_issue: int | None) -> Decision:
         findings=tuple(fingerprint(finding) for finding in facts.aggregate.findings),
         batch_number=facts.batch,
         created_at=facts.now.isoformat(timespec="seconds"),
+        criteria=sum(finding.severity is Severity.CRITERIA for finding in facts.aggregate.findings),
     )
     comment = Comment(
         facts.repo,
