@@ -52,7 +52,8 @@ async def _show(say: Say, number: int, repo: str | None) -> None:
     say.line(f"#{shown.number} {shown.title}: {shown.state}")
     for task in shown.tasks:
         manual = "👤 " if task.manual else ""
-        say.line(f"  tier {task.tier}  {task.state:<11} #{task.number:<4} {manual}{task.title}")
+        tier = "-" if task.tier is None else task.tier
+        say.line(f"  tier {tier}  {task.state:<11} #{task.number:<4} {manual}{task.title}")
     if shown.pull:
         say.line(f"  PR #{shown.pull.number}: {shown.pull.state}")
     say.result(shown)

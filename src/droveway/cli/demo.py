@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     "--project", metavar="SDIST|PATH", help="The project to work on; default: a dependency's installed source."
 )
 @click.option("--agent", default="scripted", show_default=True, help="Which agent does the work.")
+@click.option("--model", default="", help="The agent's model; default: the agent's own.")
 @click.option("--keep", is_flag=True, help="Keep the data.")
 @click.option(
     "--data", type=click.Path(file_okay=False, path_type=Path), help="Where; an interrupted demo goes on there."
@@ -34,6 +35,7 @@ def demo(
     say: Say,
     project: str | None,
     agent: str,
+    model: str,
     keep: bool,
     data: Path | None,
     serve: bool,
@@ -41,7 +43,6 @@ def demo(
     timeout: float,
 ) -> None:
     """Land a batch of a real project on a temporary embedded forge: plan, workers, conflict, review, fix, merge."""
-    from droveway.core.errors import HerdError
     from droveway.demo import DemoOptions, run_demo
 
     async def served(service: Running, repo: RepoId, root: Path) -> None:
@@ -58,6 +59,7 @@ def demo(
     options = DemoOptions(
         source=project,
         agent=agent,
+        model=model,
         data=data.absolute() if data else None,
         keep=keep or serve,
         timeout=timeout,
@@ -65,12 +67,7 @@ def demo(
         say=say.line,
         served=served if serve else None,
     )
-    try:
-        result = run(run_demo(options))
-    except TimeoutError:
-        raise HerdError(
-            f"the batch had not landed after {timeout:g} seconds; run again with --keep to look at it"
-        ) from None
+    result = run(run_demo(options))
     say.result(result)
     if not result.ok:
         raise SystemExit(1)

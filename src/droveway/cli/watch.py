@@ -90,7 +90,9 @@ def _table(shown: BatchView) -> object:
     for column in ("tier", "issue", "state", "attempts", "title"):
         table.add_column(column)
     for task in shown.tasks:
-        table.add_row(str(task.tier), f"#{task.number}", task.state, str(task.attempts), task.title)
+        table.add_row(
+            "-" if task.tier is None else str(task.tier), f"#{task.number}", task.state, str(task.attempts), task.title
+        )
     if shown.pull:
         table.caption = f"PR #{shown.pull.number}: {shown.pull.state}"
     return table

@@ -55,7 +55,7 @@ class Project:
 
 
 async def make_project(
-    runner: Runner, environ: Mapping[str, str], folder: Path, source: str | None, *, agent: str
+    runner: Runner, environ: Mapping[str, str], folder: Path, source: str | None, *, agent: str, model: str = ""
 ) -> Project:
     """Make the demo's git repository in ``folder`` (which must not exist) from ``source``, a folder or an sdist.
 
@@ -71,7 +71,7 @@ async def make_project(
     project = Project(
         name, folder, package_dir.name, package_dir.relative_to(folder).as_posix(), _names(folder, package_dir)
     )
-    _lay_ground(project, agent)
+    _lay_ground(project, agent, model)
     await git("add", "--all", "--force", "--", *_ground(project))
     await git("commit", "--quiet", "-m", "Prepare for Droveway")
     return project
@@ -164,7 +164,7 @@ def _ground(project: Project) -> list[str]:
     return [".herd/config.yml", ".gitignore", project.names["guide"], project.names["tests"]]
 
 
-def _lay_ground(project: Project, agent: str) -> None:
+def _lay_ground(project: Project, agent: str, model: str) -> None:
     names, root = project.names, project.path
     (root / names["guide"]).write_text(
         f"# Contributing to {project.package}\n\n## First steps\n\nNothing is written here yet.\n", encoding="utf-8"
@@ -184,7 +184,7 @@ def _lay_ground(project: Project, agent: str) -> None:
     config = {
         "version": 1,
         "platform": {"provider": "local"},
-        "agent": {"provider": agent},
+        "agent": {"provider": agent, **({"model": model} if model else {})},
         "workers": {"max_concurrent": 4, "timeout_minutes": 10, "progress_interval_seconds": 5},
         "integrator": {"ci_start_grace_seconds": 0, "review_fix_severity": "medium"},
         "pull_requests": {"auto_merge": True},

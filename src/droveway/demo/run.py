@@ -9,13 +9,14 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from droveway.agents import PROVIDERS
 from droveway.app import Home
 from droveway.core.clock import SystemClock
-from droveway.core.errors import HerdError
+from droveway.core.errors import HerdError, InputError
 from droveway.core.ids import RandomIds
 from droveway.core.lease import Lease
 from droveway.core.repo import RepoId
@@ -23,8 +24,13 @@ from droveway.core.runner import Runner
 from droveway.demo.project import Project, make_project
 from droveway.service import Running, UpOptions, running
 
+if TYPE_CHECKING:
+    from droveway.batch import CycleReport
+    from droveway.core.decisions import Blocker
+
 _POLL_SECONDS = 2.0  # the ends of runs wake the loop; this is for what nobody tells
 _LOOK_SECONDS = 5.0
+_IDLE_CYCLES = 2
 
 
 class TaskResult(msgspec.Struct, frozen=True):
@@ -62,6 +68,7 @@ class DemoOptions:
 
     source: str | None = None
     agent: str = "scripted"
+    model: str = ""
     data: Path | None = None
     keep: bool = False
     timeout: float = 600.0
@@ -72,7 +79,16 @@ class DemoOptions:
 
 
 async def run_demo(options: DemoOptions) -> DemoResult:
-    """Land the demo's batch and give what happened. With ``served`` that coroutine function is awaited at the end."""
+    """Land the demo's batch and give what happened. With ``served`` that coroutine function is awaited at the end.
+
+    Raises InputError for an agent that is unknown or can't be used here, HerdError where the batch does not land.
+    """
+    provider = PROVIDERS.get(options.agent)
+    if provider is None:
+        raise InputError(f"unknown agent {options.agent!r}; known are {', '.join(sorted(PROVIDERS))}")
+    problem = provider.login_check(options.environ, Path.home())
+    if problem:
+        raise InputError(f"--agent {options.agent}: {problem}")
     if options.data is not None or options.keep:
         root = options.data or Path(tempfile.mkdtemp(prefix="herd-demo-"))
         root.mkdir(parents=True, exist_ok=True)
@@ -85,7 +101,9 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
     clock, ids = SystemClock(), RandomIds()
     runner = Runner(clock, ids)
     if not (root / "project" / ".git").exists():
-        project = await make_project(runner, options.environ, root / "project", options.source, agent=options.agent)
+        project = await make_project(
+            runner, options.environ, root / "project", options.source, agent=options.agent, model=options.model
+        )
         (root / "script.yaml").write_text(project.script(), encoding="utf-8")
         (root / "plan.json").write_bytes(msgspec.json.format(msgspec.json.encode(project.plan())))
     else:  # an earlier demo in the same folder was interrupted: it goes on from what is on its forge
@@ -93,13 +111,12 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
     environ = {name: value for name, value in options.environ.items() if not name.startswith(("HERD_", "DROVEWAY_"))}
     home = Home(root / "home")
 
-    ended = asyncio.Event()
+    course = _Course()
 
-    def told(_repo: RepoId, _number: int, report: Any) -> None:
+    def told(_repo: RepoId, _number: int, report: CycleReport) -> None:
         for line in report.lines:
             options.say(f"  {line}")
-        if report.ended:
-            ended.set()
+        course.follow(report)
 
     up = UpOptions(
         home=home,
@@ -117,8 +134,12 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
         options.say(f"forge on {service.info.forge_url}, project {project.name}, agent {options.agent}")
         options.say(f"sandbox {service.fleet.sandbox.level}: {service.fleet.sandbox.reason}")
         number = await _start_batch(service, repo, project, root / "plan.json", options)
-        async with asyncio.timeout(options.timeout):
-            await _landed(service, repo, number, ended)
+        try:
+            async with asyncio.timeout(options.timeout):
+                await _landed(service, repo, number, course)
+        except TimeoutError:
+            told_last = _reasons(f"the batch had not landed after {options.timeout:g} seconds; it waits for:", course)
+            raise HerdError(told_last) from None
         result = await _result(service, repo, number, clock.monotonic() - began)
         _tell(result, root, options)
         if options.served is not None:
@@ -147,21 +168,50 @@ async def _start_batch(service: Running, repo: RepoId, project: Project, plan_fi
     return created.milestone
 
 
-async def _landed(service: Running, repo: RepoId, number: int, ended: asyncio.Event) -> None:
+class _Course:
+    """What the cycles' reports say of the batch: that something is to be looked at, and what only a person can clear.
+
+    One cycle may look before a worker's end has been acted on; a batch that waits for people in two in a row stands
+    still, and nobody is there in a demo.
+    """
+
+    def __init__(self) -> None:
+        self.news = asyncio.Event()
+        self.waiting: tuple[Blocker, ...] = ()
+        self.stuck = False
+        self._idle = 0
+
+    def follow(self, report: CycleReport) -> None:
+        waits = bool(report.waiting) and all(blocker.who == "a person" for blocker in report.waiting)
+        self._idle = self._idle + 1 if waits and not report.acted else 0
+        self.waiting = report.waiting
+        self.stuck = self._idle >= _IDLE_CYCLES
+        if report.ended or self.stuck:
+            self.news.set()
+
+
+def _reasons(head: str, course: _Course) -> str:
+    return "\n".join([head, *(f"  {blocker.because} ({blocker.clears})" for blocker in course.waiting)])
+
+
+async def _landed(service: Running, repo: RepoId, number: int, course: _Course) -> None:
     """Wait until the batch's milestone is closed: that is what "landed" is on the forge (BAT-222).
 
-    The loop says when; the forge is asked now and then all the same: a person may close the milestone.
+    The loop says when; the forge is asked now and then all the same: a person may close the milestone. Raises HerdError
+    with the reasons where the batch stands still.
     """
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_SECONDS):
-                await ended.wait()
+                await course.news.wait()
         milestone = await service.fleet.forge.milestone(repo, number)
         if milestone is None:
             raise HerdError(f"the demo's milestone #{number} is gone")
         if milestone.state == "closed":
             return
-        ended.clear()
+        if course.stuck:
+            raise HerdError(_reasons("the batch stands still, and only a person could go on:", course))
+        course.news.clear()
 
 
 async def _result(service: Running, repo: RepoId, number: int, seconds: float) -> DemoResult:
@@ -179,7 +229,9 @@ def _tell(result: DemoResult, root: Path, options: DemoOptions) -> None:
     say = options.say
     say("")
     for task in result.tasks:
-        say(f"  #{task.number:<3} tier {task.tier}  {task.state:<9} {task.attempts} attempt(s)  {task.title}")
+        tier = "-" if task.tier is None else task.tier
+        attempts = "1 attempt " if task.attempts == 1 else f"{task.attempts} attempts"
+        say(f"  #{task.number:<3} tier {tier}  {task.state:<9} {attempts}  {task.title}")
     if result.pr:
         state = f"merged as {result.pr.merge_sha[:12]}" if result.pr.merged else "not merged"
         say(f"  PR #{result.pr.number}: {state}")
