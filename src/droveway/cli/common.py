@@ -127,12 +127,19 @@ async def beside(
 ) -> AsyncIterator[tuple[Fleet, Target]]:
     """Open a Fleet for a verb that works beside a running ``herd up``, on the repository that the folder means."""
     from droveway.app import FleetSpec, open_fleet
-    from droveway.service import resolve_target
+    from droveway.service import read_up, resolve_target
 
     home, runner = here()
     target = await resolve_target(runner, home, os.environ, repo=repo, folder=Path.cwd())
+    up = read_up(home)
     spec = FleetSpec(
-        home=home, api_url=target.api_url, token=target.token, git_url=target.git_url, engine=engine, dry_run=dry_run
+        home=home,
+        api_url=target.api_url,
+        token=target.token,
+        git_url=target.git_url,
+        engine=engine,
+        script=Path(up.script) if up and up.script else None,
+        dry_run=dry_run,
     )
     async with open_fleet(spec) as fleet:
         yield fleet, target

@@ -129,7 +129,7 @@ def env_(say: Say) -> None:
         "GH_NO_UPDATE_NOTIFIER": "1",
         "GH_TELEMETRY": "false",
         "HTTP_PROXY": info.forge_url,
-        "NO_PROXY": "127.0.0.1,localhost",
+        "NO_PROXY": "127.0.0.1,::1",  # not localhost: for gh that would name api.github.localhost as well
     }
     if say.as_json:
         say.result({name: value for name, value in values.items() if name != "GH_TOKEN"})

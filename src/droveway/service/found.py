@@ -15,7 +15,10 @@ from droveway.core.errors import BusyError
 
 
 class UpInfo(msgspec.Struct, frozen=True):
-    """What a running ``herd up`` says of itself. Tokens stand in 0600 files beside it."""
+    """What a running ``herd up`` says of itself. Tokens stand in 0600 files beside it.
+
+    ``script`` is the scripted agent's file, where one was given.
+    """
 
     forge_url: str
     provider: str
@@ -24,6 +27,7 @@ class UpInfo(msgspec.Struct, frozen=True):
     started_at: str
     owner: str = ""
     bot: str = ""
+    script: str = ""
 
 
 def boot_id() -> str:

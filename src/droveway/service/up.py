@@ -105,6 +105,7 @@ async def running(options: UpOptions) -> AsyncIterator[Running]:
             started_at=options.clock.now().isoformat(timespec="seconds"),
             owner=options.owner,
             bot=fleet.forge.login,
+            script=str(options.script or ""),
         )
         write_up(options.home, info)
         loops = Loops(
