@@ -9,8 +9,10 @@ from droveway.forge.effects import handlers
 from droveway.forge.facts import check_state, conflict_of, pull_facts, readiness_of
 from droveway.forge.limits import Bucket
 from droveway.forge.model import (
+    Annotation,
     BatchSnapshot,
     CheckRun,
+    CheckRunChange,
     Comment,
     CommitStatus,
     HeadChecks,
@@ -43,9 +45,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TOKEN_VARIABLES",
+    "Annotation",
     "BatchSnapshot",
     "Bucket",
     "CheckRun",
+    "CheckRunChange",
     "Comment",
     "CommitStatus",
     "ConflictError",

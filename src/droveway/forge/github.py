@@ -20,6 +20,7 @@ from droveway.forge.http import DIFF, RAW, Http
 from droveway.forge.limits import Bucket
 from droveway.forge.model import (
     BatchSnapshot,
+    CheckRunChange,
     Comment,
     HeadChecks,
     Issue,
@@ -405,6 +406,16 @@ class GitHubForge:
         """Set a commit status; of a context the newest counts, so a second one does no harm."""
         given = {"context": context, "state": state, "description": description[:140]}
         await self._http.write("POST", f"/repos/{repo}/statuses/{sha}", given, idempotent=True)
+
+    async def create_check_run(self, repo: RepoId, sha: str, name: str, *, external_id: str) -> int:
+        """Report a check as queued; give its id."""
+        given = {"name": name, "head_sha": sha, "status": "queued", "external_id": external_id}
+        return decode.number((await self._http.write("POST", f"/repos/{repo}/check-runs", given)).get("id"))
+
+    async def update_check_run(self, repo: RepoId, run_id: int, change: CheckRunChange) -> None:
+        """Say how far a check is. Annotations are added to those that are there: such a change is not sent twice."""
+        path = f"/repos/{repo}/check-runs/{run_id}"
+        await self._http.write("PATCH", path, change.body(), idempotent=not change.annotations)
 
     async def add_reaction(self, repo: RepoId, comment_id: int, content: str) -> None:
         """React to a comment; the same reaction twice is one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -124,6 +125,49 @@ class CheckRun(msgspec.Struct, frozen=True):
     completed_at: datetime | None = None
     summary: str = ""
     url: str = ""
+
+
+class Annotation(msgspec.Struct, frozen=True):
+    """A line of a file that a check speaks of. ``level``: notice, warning, failure."""
+
+    path: str
+    line: int
+    message: str
+    level: str = "failure"
+
+
+class CheckRunChange(msgspec.Struct, frozen=True):
+    """What is said of a check run. ``conclusion`` goes with the status ``completed``; at most 50 ``annotations``."""
+
+    status: str
+    conclusion: str = ""
+    title: str = ""
+    summary: str = ""
+    text: str = ""
+    annotations: tuple[Annotation, ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        """Give the request's body."""
+        body: dict[str, Any] = {"status": self.status}
+        if self.conclusion:
+            body["conclusion"] = self.conclusion
+        if self.title:
+            body["output"] = {
+                "title": self.title,
+                "summary": self.summary or self.title,
+                "text": self.text,
+                "annotations": [
+                    {
+                        "path": each.path,
+                        "start_line": each.line,
+                        "end_line": each.line,
+                        "annotation_level": each.level,
+                        "message": each.message,
+                    }
+                    for each in self.annotations
+                ],
+            }
+        return body
 
 
 class CommitStatus(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from droveway.git.checkout import Checkout
 from droveway.git.effects import MoveRefsHandler
 from droveway.git.gate import GateError
 from droveway.git.locks import file_lock
@@ -34,6 +35,7 @@ from droveway.git.runner import Git, GitError
 
 __all__ = [
     "AlreadyContained",
+    "Checkout",
     "CommitInfo",
     "Conflict",
     "GateError",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from droveway.localforge.forge import LocalForge
+from droveway.localforge.heads import CiView
 from droveway.localforge.serving import ServeOptions, main_serve, serve, serve_in_thread
 
-__all__ = ["LocalForge", "ServeOptions", "main_serve", "operations", "serve", "serve_in_thread"]
+__all__ = ["CiView", "LocalForge", "ServeOptions", "main_serve", "operations", "serve", "serve_in_thread"]
 
 
 def operations() -> list[tuple[str, str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from droveway.core.clock import Clock
@@ -15,6 +15,7 @@ from droveway.localforge.access import Refused, actor_of, actor_of_token, find_r
 from droveway.localforge.app import App
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.delivery import Sender
+from droveway.localforge.heads import CiView, ci_view
 from droveway.localforge.kernel import Kernel
 from droveway.localforge.ops import accounts, moves, pulls
 from droveway.localforge.rates import Rates
@@ -71,6 +72,23 @@ class LocalForge:
     @base_url.setter
     def base_url(self, url: str) -> None:
         self._kernel.base_url = url.rstrip("/")
+
+    @property
+    def on_push(self) -> Callable[[str, str, str], None] | None:
+        """Who is told of ``owner/name``, ref and SHA (zeros: deleted) after a push, or a PR's opening, has committed.
+
+        It is called on the request's thread and must neither wait nor raise.
+        """
+        return self._kernel.pushed
+
+    @on_push.setter
+    def on_push(self, told: Callable[[str, str, str], None] | None) -> None:
+        self._kernel.pushed = told
+
+    def ci_view(self, login: str, external_id: str) -> list[CiView]:
+        """Give the heads to check and the account's check runs that are not completed, of each repository (FRG-028)."""
+        with self._kernel.read() as tx:
+            return ci_view(tx, login, external_id)
 
     def counters(self) -> dict[str, int]:
         """Give the requests answered by ``METHOD /route/{template}``, ``token:<login>``, ``304`` and ``total``."""

@@ -61,6 +61,8 @@ class Kernel:
         self.tested: Cache[Any] = Cache(5_000)  # mergeability by (repository, base tip, head)
         self.diffs: Cache[Any] = Cache(200)  # files with patches by (repository, old, new)
         self.wake: Callable[[], None] = lambda: None  # tells the sender of webhooks that there is something to send
+        # Told of each ref that moved, and of the head of a new PR, once that is committed: owner/name, ref, SHA.
+        self.pushed: Callable[[str, str, str], None] | None = None
 
     def git(self, repo_id: int) -> GitRepo:
         """Give the repository of this id. The folder is named by the id, so that a new name moves nothing."""

@@ -15,6 +15,7 @@ from droveway.core.clock import Clock, SystemClock
 from droveway.core.ids import Ids, RandomIds
 from droveway.core.repo import RepoId
 from droveway.core.tasks import background
+from droveway.service.ci import CiRunner
 from droveway.service.found import UpInfo, boot_id, only_one, read_secret, save_secret, write_up
 
 if TYPE_CHECKING:
@@ -115,6 +116,9 @@ async def running(options: UpOptions) -> AsyncIterator[Running]:
             on_cycle=options.on_cycle,
         )
         await stack.enter_async_context(background(loops.run()))
+        if forge is not None:
+            ci = CiRunner(fleet, forge, only=options.repositories)
+            await stack.enter_async_context(background(ci.run()))
         yield Running(info, fleet, loops, forge, bot_token, owner_token)
 
 

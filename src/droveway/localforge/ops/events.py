@@ -11,7 +11,7 @@ import msgspec
 from droveway.localforge.access import Actor
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.views.accounts import account
-from droveway.localforge.views.repos import repository
+from droveway.localforge.views.repos import full_name, repository
 
 
 def record(tx: Tx, issue: Row, actor: Actor | None, kind: str, *, commit: str | None = None, **data: Any) -> int:
@@ -31,6 +31,14 @@ def record(tx: Tx, issue: Row, actor: Actor | None, kind: str, *, commit: str | 
 def touch(tx: Tx, issue_id: int) -> None:
     """Mark an issue as updated now."""
     tx.update("issues", issue_id, updated_at=tx.now)
+
+
+def tell_pushed(tx: Tx, repo: Row, ref: str, sha: str) -> None:
+    """Tell who listens in this process that a ref is at a commit, once the transaction has committed."""
+    told = tx.kernel.pushed
+    if told is not None:
+        name = full_name(tx, repo)
+        tx.after.append(lambda: told(name, ref, sha))
 
 
 def listeners(tx: Tx, repo_id: int, event: str) -> list[Row]:

@@ -15,6 +15,7 @@ from droveway.localforge.access import Actor, Refused, actor_of, can
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.gitrepo import ZERO, GitRepo, RefRace
 from droveway.localforge.ops.checks import check_states
+from droveway.localforge.ops.events import tell_pushed
 from droveway.localforge.ops.protection import protection_of, required_checks
 
 Update: TypeAlias = tuple[str, str, str]  # ref, old SHA, new SHA
@@ -120,6 +121,7 @@ def apply(tx: Tx, intent_id: int) -> list[Update]:
     for update in moved:
         for listener in LISTENERS:
             listener(tx, actor, tx.get("repos", repo["id"]), update)
+        tell_pushed(tx, repo, update[0], update[2])
     return moved
 
 

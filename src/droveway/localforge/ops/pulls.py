@@ -11,7 +11,7 @@ from droveway.localforge.access import Actor, actor_of, can, invalid, need, role
 from droveway.localforge.db import Row, Tx
 from droveway.localforge.gitrepo import ZERO, GitRepo
 from droveway.localforge.ops import issues as issue_ops
-from droveway.localforge.ops.events import notify, record, touch
+from droveway.localforge.ops.events import notify, record, tell_pushed, touch
 from droveway.localforge.ops.labels import UNSET
 from droveway.localforge.ops.merging import close_referenced, mark_merged
 from droveway.localforge.ops.moves import LISTENERS, Update
@@ -75,6 +75,7 @@ def create(
     # Should this transaction not commit, the number is given again and the ref is overwritten.
     git.run("update-ref", f"refs/pull/{number}/head", head_sha)
     issue_ops.tell(tx, repo, actor, issue_id, "opened")
+    tell_pushed(tx, repo, f"refs/heads/{branch}", head_sha)
     issue_ops.decorate(tx, actor, repo, issue_id, labels=labels, milestone=milestone, assignees=assignees)
     return tx.get("issues", issue_id)
 
