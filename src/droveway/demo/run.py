@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from droveway.core.lease import Lease
 from droveway.core.repo import RepoId
 from droveway.core.runner import Runner
 from droveway.demo.project import Project, make_project
-from droveway.service import Running, UpOptions, running
+from droveway.service import Running, UpOptions, running, save_secret
 
 if TYPE_CHECKING:
     from droveway.batch import CycleReport
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 2.0  # the ends of runs wake the loop; this is for what nobody tells
 _LOOK_SECONDS = 5.0
 _IDLE_CYCLES = 2
+
+
+_PLAN = "demo"
 
 
 class TaskResult(msgspec.Struct, frozen=True):
@@ -100,12 +104,14 @@ async def run_demo(options: DemoOptions) -> DemoResult:
 async def _in(root: Path, options: DemoOptions) -> DemoResult:
     clock, ids = SystemClock(), RandomIds()
     runner = Runner(clock, ids)
-    if not (root / "project" / ".git").exists():
+    plan_file = root / "plan.json"
+    if not plan_file.exists():  # written last and whole: with it, all that the demo starts from is there
+        shutil.rmtree(root / "project", ignore_errors=True)
         project = await make_project(
             runner, options.environ, root / "project", options.source, agent=options.agent, model=options.model
         )
         (root / "script.yaml").write_text(project.script(), encoding="utf-8")
-        (root / "plan.json").write_bytes(msgspec.json.format(msgspec.json.encode(project.plan())))
+        save_secret(plan_file, msgspec.json.format(msgspec.json.encode(project.plan())).decode())
     else:  # an earlier demo in the same folder was interrupted: it goes on from what is on its forge
         project = Project("project", root / "project", "", "", {})
     environ = {name: value for name, value in options.environ.items() if not name.startswith(("HERD_", "DROVEWAY_"))}
@@ -133,7 +139,7 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
         repo = RepoId("owner", "demo")
         options.say(f"forge on {service.info.forge_url}, project {project.name}, agent {options.agent}")
         options.say(f"sandbox {service.fleet.sandbox.level}: {service.fleet.sandbox.reason}")
-        number = await _start_batch(service, repo, project, root / "plan.json", options)
+        number = await _start_batch(service, repo, project, plan_file, options)
         try:
             async with asyncio.timeout(options.timeout):
                 await _landed(service, repo, number, course)
@@ -148,18 +154,21 @@ async def _in(root: Path, options: DemoOptions) -> DemoResult:
 
 
 async def _start_batch(service: Running, repo: RepoId, project: Project, plan_file: Path, options: DemoOptions) -> int:
-    from droveway.batch import create_batch, read_plan
+    from droveway.batch import create_batch, read_metadata, read_plan
 
     assert service.forge is not None
-    existing = {RepoId.parse(found.name) for found in await service.fleet.forge.repositories()}
-    if repo not in existing:
+    if not service.forge.has_repo(repo.owner, repo.name):
         service.forge.create_repo(repo.owner, repo.name)
+    if await service.fleet.forge.ref(repo, "refs/heads/main") is None:  # also after a crash between the two
         service.forge.import_repo(repo.owner, repo.name, project.path)
+    for milestone in await service.fleet.forge.milestones(repo, state="closed"):
+        if read_metadata(milestone.description).plan == _PLAN:  # an earlier demo here was killed after it had landed
+            return milestone.number
     created = await create_batch(
         service.fleet,
         repo,
         read_plan(plan_file).plan,
-        "demo",
+        _PLAN,
         created_by={"login": "owner", "name": "Droveway Demo", "email": "droveway@noreply.invalid"},
         lease=Lease.unshared(f"plan/{repo}/demo"),
     )
