@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .test_up import CONFIG, SCRIPT, Machine
+from .test_up import SCRIPT, Machine
 
 DESCRIBED = {
     "batch_name": "Described",
@@ -26,6 +26,11 @@ DESCRIBED = {
     ],
 }
 PLANNER = {"role": "planner", "prompt_has": "Greet everybody", "say": json.dumps(DESCRIBED)}
+FAULTY = {
+    "role": "planner",
+    "prompt_has": "Go round in circles",
+    "say": {**DESCRIBED, "tasks": [{**DESCRIBED["tasks"][1], "depends_on": [0]}]},  # type: ignore[dict-item]
+}
 SILENT = {"role": "planner", "say": "I would rather talk about the weather today, if you do not mind."}
 
 
@@ -66,8 +71,7 @@ class Shop(Machine):
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     shop = Shop(tmp_path_factory.mktemp("plans"))
-    (shop.folder / "script.yaml").write_text(json.dumps([PLANNER, SILENT, *SCRIPT]))
-    assert CONFIG.startswith("version")
+    (shop.folder / "script.yaml").write_text(json.dumps([PLANNER, FAULTY, SILENT, *SCRIPT]))
     service = shop.up()
     try:
         shop.verb("init")
@@ -210,7 +214,15 @@ def test_a_description_becomes_a_plan_by_the_planner_agent_and_lands(shop: Shop)
     before = shop.standing()
     refused = shop.verb("plan", "Something else", check=False)
     assert refused.returncode == 1, refused
+    assert refused.stdout == ""
     assert "Traceback" not in refused.stderr
-    assert "planner" in refused.stderr
-    assert shop.standing() == before
+    assert "herd: the planner gave no plan: " in refused.stderr
+    assert "transcript.jsonl" in refused.stderr
     assert os.listdir(shop.clone / ".herd" / "plans") == []
+    faulty = shop.verb("plan", "Go round in circles", check=False)
+    assert faulty.returncode == 2, faulty
+    assert 'herd: task 0 ("Collect them"): depends_on[0]=0 is the task itself' in faulty.stderr
+    (kept,) = (shop.clone / ".herd" / "plans").iterdir()
+    assert f"herd plan --from-file {kept}" in faulty.stderr
+    kept.unlink()
+    assert shop.standing() == before

@@ -106,6 +106,10 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
                 raise SystemExit(128 + ended_by[0]) from None
             raise
 
+    import structlog
+
+    # Standard output belongs to the verb's own words, with --json to one value alone.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     if sys.version_info < (3, 12):  # later versions do so themselves: no thread for every child
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     return asyncio.run(main())

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from droveway.core.errors import HerdError
+from droveway.core.errors import HerdError, InputError
 from droveway.core.lease import Lease
 from droveway.core.runner import Limits, Runner, scrubbed_environment
 from droveway.core.text import cut_bytes, fence_untrusted
@@ -42,7 +42,9 @@ async def preflight(runner: Runner, environ: Mapping[str, str], top: Path) -> li
         warnings.append("the remote 'herd' could not be fetched; planning on what is here")
     _, dirty = await git("status", "--porcelain", "--untracked-files=no")
     if dirty:
-        warnings.append(f"{len(dirty.splitlines())} files have uncommitted changes, which workers will not see")
+        count = len(dirty.splitlines())
+        files = "1 file has" if count == 1 else f"{count} files have"
+        warnings.append(f"{files} uncommitted changes, which workers will not see")
     return warnings
 
 
@@ -74,7 +76,7 @@ def keep_plan(top: Path, read: ReadPlan) -> Path:
 
 async def ask_planner(fleet: Fleet, target: Target, description: str, *, strict_scope: bool) -> tuple[Path, ReadPlan]:
     """Let the planner agent turn a description into a plan; its answer is the plan's JSON, checked like any plan."""
-    from droveway.agents import Role
+    from droveway.agents import OutputError, Role
     from droveway.batch import Plan, plan_as_json, read_plan
     from droveway.sessions import AgentRequest, render_prompt, run_agent
 
@@ -97,33 +99,37 @@ async def ask_planner(fleet: Fleet, target: Target, description: str, *, strict_
         ),
         house=_text(house) if house.exists() else "",
     )
-    turn = await run_agent(
-        fleet,
-        AgentRequest(
-            repo=target.repo,
-            role=Role.PLANNER,
-            subject="plan:new",
-            title=description[:80],
-            job=f"plan/{place.name}",
-            prompt=prompt,
-            place=place,
-            work_dir=work,
-            readable=(top,),
-            deadline=_PLANNER_SECONDS,
-            transcript=place / "transcript.jsonl",
-            output_type=Plan,
-            read_only=True,
-        ),
-        _context(fleet, f"plan/{place.name}"),
+    request = AgentRequest(
+        repo=target.repo,
+        role=Role.PLANNER,
+        subject="plan:new",
+        title=description[:80],
+        job=f"plan/{place.name}",
+        prompt=prompt,
+        place=place,
+        work_dir=work,
+        readable=(top,),
+        deadline=_PLANNER_SECONDS,
+        transcript=place / "transcript.jsonl",
+        output_type=Plan,
+        read_only=True,
     )
-    if not turn.ok or turn.output is None:
-        raise HerdError(
-            f"the planner gave no plan: {turn.error or turn.outcome}; its transcript: {place / 'transcript.jsonl'}"
-        )
+    try:
+        turn = await run_agent(fleet, request, _context(fleet, request.job))
+        problem = "" if turn.ok and turn.output is not None else turn.error or str(turn.outcome)
+    except OutputError as error:
+        problem = str(error)
+    if problem:
+        raise HerdError(f"the planner gave no plan: {problem}; its transcript: {request.transcript}")
     path = top / PLANS / f"{place.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(plan_as_json(turn.output), encoding="utf-8")
-    return path, read_plan(path, strict_scope=strict_scope)
+    try:
+        return path, read_plan(path, strict_scope=strict_scope)
+    except InputError as error:
+        raise InputError(
+            str(error), f"the planner's plan is kept; mend it, then: herd plan --from-file {path}"
+        ) from None
 
 
 def _context(fleet: Fleet, name: str) -> JobContext:
