@@ -103,9 +103,11 @@ async def until(condition: Callable[[], Awaitable[T]], seconds: float = 60) -> T
 
 
 @contextlib.asynccontextmanager
-async def world(tmp_path: Path, config: Mapping[str, Any], script: Any = ()) -> AsyncIterator[World]:
-    """Run the service with one project on its forge."""
-    source = project(tmp_path / "source", config)
+async def world(
+    tmp_path: Path, config: Mapping[str, Any], script: Any = (), *, again: bool = False
+) -> AsyncIterator[World]:
+    """Run the service with one project on its forge; ``again``: on what an earlier one has left."""
+    source = tmp_path / "source" if again else project(tmp_path / "source", config)
     (tmp_path / "script.yaml").write_text(json.dumps(list(script)))
     codes: set[str] = set()
     options = UpOptions(
@@ -118,8 +120,11 @@ async def world(tmp_path: Path, config: Mapping[str, Any], script: Any = ()) -> 
     )
     async with running(options) as service:
         assert service.forge is not None
-        service.forge.import_repo(REPO.owner, REPO.name, source)
         clone = tmp_path / "clone"
+        if again:
+            yield World(service, clone, codes)
+            return
+        service.forge.import_repo(REPO.owner, REPO.name, source)
         scheme, _, rest = service.info.forge_url.partition("://")
         url = f"{scheme}://x:{service.owner_token}@{rest}/{REPO}.git"
         await asyncio.to_thread(git, tmp_path, "clone", "-q", url, str(clone))
