@@ -100,7 +100,7 @@ def test_the_configuration_is_read_set_and_checked_before_it_is_written(herd: He
 def test_doctor_says_what_is_there_and_how_to_mend_it(herd: Herd, clone: Path) -> None:
     said = herd("doctor", "--json", cwd=clone)
     lines = {line["what"]: line for line in json.loads(said.out)}
-    assert lines["git"]["state"] == "ok"
+    assert [lines[what]["state"] for what in ("python", "git", "database")] == ["ok"] * 3
     assert lines["remote 'herd'"]["state"] == "note"
     assert "herd init" in lines["remote 'herd'"]["mend"]
 

@@ -12,6 +12,7 @@ import pytest
 from .harness import Landed, assert_sound, canaries, environment, herd, last_json, look, served
 
 SEEDS = range(10)
+pytestmark = pytest.mark.xdist_group("demo")  # all look at one undisturbed run
 
 
 @dataclass(frozen=True)

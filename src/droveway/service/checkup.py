@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import sqlite3
@@ -28,9 +29,9 @@ class Line(msgspec.Struct, frozen=True):
 
 
 async def checkup(home: Home, runner: Runner, environ: Mapping[str, str], folder: Path) -> list[Line]:
-    """Run every check; none changes anything."""
-    lines = [_python(), _sqlite(), await _git(runner, environ), await _sandbox(runner)]
-    lines += [_disk(home), _database(home, environ), _service(home)]
+    """Run every check; at most the home's database file is made, to see that it can be."""
+    lines = [_python(), await _git(runner, environ), await _sandbox(runner)]
+    lines += [_disk(home), await _database(home, environ), _service(home)]
     lines += await _repository(runner, environ, folder)
     lines += _agents(environ)
     return lines
@@ -40,16 +41,6 @@ def _python() -> Line:
     version = ".".join(map(str, sys.version_info[:3]))
     good = sys.version_info >= (3, 11)
     return Line("python", "ok" if good else "bad", version, "install Python 3.11 or newer")
-
-
-def _sqlite() -> Line:
-    from droveway.engine import check_runtime
-
-    try:
-        check_runtime("sqlite://")
-    except HerdError as error:
-        return Line("sqlite", "bad", str(error), "install pysqlite3-binary, or set DROVEWAY_DATABASE_URL to PostgreSQL")
-    return Line("sqlite", "ok", sqlite3.sqlite_version)
 
 
 async def _git(runner: Runner, environ: Mapping[str, str]) -> Line:
@@ -81,9 +72,16 @@ def _disk(home: Home) -> Line:
     )
 
 
-def _database(home: Home, environ: Mapping[str, str]) -> Line:
+async def _database(home: Home, environ: Mapping[str, str]) -> Line:
+    from droveway.engine import check_runtime
+
     url = home.database_url(environ)
-    kind = "PostgreSQL" if url.startswith("postgres") else "SQLite"
+    mend = "install pysqlite3-binary where SQLite is older than 3.42, or set DROVEWAY_DATABASE_URL to PostgreSQL"
+    try:
+        await asyncio.to_thread(check_runtime, url)
+    except HerdError as error:
+        return Line("database", "bad", str(error), mend)
+    kind = "PostgreSQL" if url.startswith("postgres") else f"SQLite {sqlite3.sqlite_version}"
     return Line("database", "ok", kind)
 
 
