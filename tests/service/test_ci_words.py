@@ -60,5 +60,6 @@ def test_annotations_name_only_files_of_the_commit_and_are_bounded() -> None:
     assert [(each.path, each.line, each.message) for each in found] == [("a/b.py", 3, "wrong"), ("c.py", 1, "bad")]
     inner = places("b.py:3: wrong", ["a/b.py"], Command("x", dir="a", optional=True))
     assert [(each.path, each.level) for each in inner] == [("a/b.py", "warning")]
+    assert places("\n" * 60_000 + " " * 60_000 + "x" * 60_000, ["c.py"], Command("x")) == ()
     many = "\n".join(f"c.py:{n}: bad" for n in range(1, 200))
     assert len(places(many, ["c.py"], Command("x"))) == MAX_ANNOTATIONS

@@ -20,7 +20,7 @@ MAX_ANNOTATIONS = 50
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _PLACE = re.compile(
-    r"^\s*(?:\./)?(?P<path>[^\s:][^:\n]{0,300}?):(?P<line>[1-9]\d{0,6}):(?:\d+:)?\s*(?P<said>\S.*)$", re.MULTILINE
+    r"^[ \t]*(?:\./)?(?P<path>[^\s:][^:\n]{0,300}?):(?P<line>[1-9]\d{0,6}):(?:\d+:)?[ \t]*(?P<said>\S.*)$", re.MULTILINE
 )
 
 
