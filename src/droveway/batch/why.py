@@ -12,15 +12,15 @@ from droveway.batch.consolidate.facts import candidates
 from droveway.batch.facts import BatchFacts, observe
 from droveway.batch.land import LandFacts, observe_land
 from droveway.batch.landing import land_blockers, observe_merge
-from droveway.batch.pull import ready_for_pull
+from droveway.batch.pull import ready_for_pull, state_of
 from droveway.batch.views import lifecycle
 from droveway.core.decisions import Blocker
 from droveway.core.errors import DeclinedError, InputError
 from droveway.core.facts import FactUnknownError
 from droveway.core.repo import RepoId
-from droveway.core.vocabulary import branch_batch
+from droveway.core.vocabulary import Status, branch_batch
 from droveway.forge.model import Issue, PullRequest
-from droveway.work import read_attempts, read_task, why_issue
+from droveway.work import last_failure, read_attempts, read_task, why_issue
 
 if TYPE_CHECKING:
     from droveway.sessions import Fleet
@@ -49,12 +49,12 @@ async def explain(fleet: Fleet, repo: RepoId, subject: str) -> Explanation:
     try:
         if kind == "batch":
             return await _batch(fleet, repo, number)
-        issue = await fleet.forge.issue(repo, number) if kind in (None, "issue") else None
-        if issue is not None:
-            return await _issue(fleet, repo, issue)
-        pull = await fleet.forge.pull(repo, number) if kind in (None, "pr") else None
+        pull = await fleet.forge.pull(repo, number)  # first: a forge gives the issue side of a PR as well
         if pull is not None:
             return await _pull(fleet, repo, pull)
+        issue = await fleet.forge.issue(repo, number) if kind != "pr" else None
+        if issue is not None:
+            return await _issue(fleet, repo, issue)
     except FactUnknownError as error:
         raise DeclinedError(str(error)) from error
     raise InputError(f"{repo} has no {kind or 'issue or PR'} {number}")
@@ -101,8 +101,13 @@ async def _issue(fleet: Fleet, repo: RepoId, issue: Issue) -> Explanation:
     facts = await observe(fleet, repo, issue.milestone)
     task = next((task for task in facts.tasks if task.number == issue.number), None) or read_task(issue)
     comments = await fleet.forge.comments(repo, issue.number)
-    why = why_issue(task, advance.dispatch_facts(facts, (task,)), read_attempts(comments), now=facts.at)
+    wanted = advance.dispatch_facts(facts, (task,))
+    why = why_issue(task, wanted, read_attempts(comments), now=facts.at)
     lines = [*why.facts]
+    if task.status is Status.FAILED and (failure := last_failure(comments)):
+        lines.append(f"why it failed: {failure}")
+    needs = [facts.graph.tasks[n] for n in wanted.blocked_by.get(task.number, ()) if n in facts.graph.tasks]
+    lines += [f"it waits for #{other.number} {other.title}, which is {state_of(other)}" for other in needs]
     tier = facts.graph.tier_of(task.number)
     if tier is not None:
         lines.append(f"tier {tier} of batch #{facts.number}; the batch is at tier {facts.graph.current}")

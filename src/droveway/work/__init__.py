@@ -42,7 +42,7 @@ from droveway.work.frontmatter import FrontMatter
 from droveway.work.sections import Criterion, Section
 from droveway.work.task import Author, Task, read_task
 from droveway.work.validation import detect_commands
-from droveway.work.why import Why, why_issue
+from droveway.work.why import Why, last_failure, why_issue
 
 if TYPE_CHECKING:
     from droveway.engine import JobContext
@@ -86,6 +86,7 @@ __all__ = [
     "job_attempt",
     "job_id",
     "job_prefix",
+    "last_failure",
     "make_body",
     "order",
     "parse_body",

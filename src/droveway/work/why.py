@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
 
 from droveway.core.decisions import Blocker
 from droveway.core.jobs import ACTIVE, JobInfo, JobState
-from droveway.core.vocabulary import Status
+from droveway.core.keys import message_kind
+from droveway.core.vocabulary import PREFIXES, Message, Status
+from droveway.forge.model import Comment
 from droveway.work.attempts import SUCCEEDED, AttemptComment, failures, job_attempt, settled
 from droveway.work.dispatch import DispatchFacts, active_workers, blockers, free_slots
 from droveway.work.task import Task
@@ -62,6 +64,15 @@ def why_issue(
         case _:
             state = "without exactly one status: repaired from the facts by the next patrol (BAT-058)"
     return Why(state, tuple(lines), tuple(found))
+
+
+def last_failure(comments: Iterable[Comment]) -> str:
+    """Give the reason in the newest "worker failed" comment of ours, on one line; nothing where there is none."""
+    reason = ""
+    for comment in comments:
+        if comment.ours and message_kind(comment.body) == Message.WORKER_FAILED:
+            reason = comment.body.partition("\n\n")[0].removeprefix(PREFIXES[Message.WORKER_FAILED])
+    return " ".join(reason.split())
 
 
 def _busy(facts: DispatchFacts) -> int:
