@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class World:
         return f"{scheme}://x-access-token:{self.token}@{rest}/{REPO}.git"
 
     def clone(self, branch: str) -> Path:
-        place = self.folder / f"clone-{len(list(self.folder.glob('clone-*')))}"
+        place = Path(tempfile.mkdtemp(prefix="clone-", dir=self.folder))  # workers are played side by side in threads
         git(self.folder, "clone", "-q", "--branch", branch, self.remote, str(place))
         return place
 

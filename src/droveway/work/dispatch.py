@@ -98,7 +98,10 @@ def blockers(task: Task, facts: DispatchFacts) -> tuple[Blocker, ...]:
             bool(task.unreadable),
             Blocker("unreadable", task.unreadable, "mend the block at the top of the body", "a person"),
         ),
-        (bool(waits), Blocker("blocked", texts.waits_for(waits), "their end", "the Integrator")),
+        (
+            bool(waits),
+            Blocker("blocked", texts.waits_for(waits), "their end; herd why tells it of each", "whoever they wait for"),
+        ),
         (active is not None, Blocker("active", texts.has_run(active), "its end", "the worker")),
         (batch is None, Blocker("no-batch", "it belongs to no batch that is open", "give it a milestone", "a person")),
     ]

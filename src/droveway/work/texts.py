@@ -40,7 +40,7 @@ def status_clears(status: Status | None) -> tuple[str, str]:
     """Say what would clear it, and who can."""
     match status:
         case Status.FAILED:
-            return "a retry: by itself after a while, or herd dispatch", "the Integrator or a person"
+            return "herd dispatch: nothing retries it by itself", "a person"
         case Status.BLOCKED:
             return "the end of what it depends on", "the Integrator"
         case Status.CANCELLED | Status.DONE:
@@ -69,7 +69,7 @@ def has_run(job: JobInfo | None) -> str:
 
 def worker_failed(reason: str, next_step: str, *, retry: str | None, excerpt: str = "") -> str:
     """Say why a worker failed, what can be done, and whether a retry follows (BAT-132)."""
-    follows = retry or "whether it is retried is decided by the Integrator, within the cap of attempts"
+    follows = retry or "nothing retries it by itself: `herd dispatch` with the number of this issue does"
     text = f"{PREFIXES[Message.WORKER_FAILED]} {neutralise(reason)}\n\nNext: {neutralise(next_step)}; {follows}."
     if excerpt.strip():
         text += "\n\n" + code_fence(neutralise(cut_bytes(excerpt, EXCERPT_BYTES, "…[cut]\n", tail=True)), "text")
