@@ -69,7 +69,7 @@ def has_run(job: JobInfo | None) -> str:
 
 def worker_failed(reason: str, next_step: str, *, retry: str | None, excerpt: str = "") -> str:
     """Say why a worker failed, what can be done, and whether a retry follows (BAT-132)."""
-    follows = retry or "nothing retries it by itself: `herd dispatch` with the number of this issue does"
+    follows = retry or "it is not retried by itself: `herd dispatch` with the number of this issue does it"
     text = f"{PREFIXES[Message.WORKER_FAILED]} {neutralise(reason)}\n\nNext: {neutralise(next_step)}; {follows}."
     if excerpt.strip():
         text += "\n\n" + code_fence(neutralise(cut_bytes(excerpt, EXCERPT_BYTES, "…[cut]\n", tail=True)), "text")
