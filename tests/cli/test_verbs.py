@@ -58,12 +58,16 @@ def test_every_verb_has_its_help(herd: Herd, verb: str) -> None:
         (["status", "--repo", "no slash"], 2, "owner/name"),
         (["watch", "0"], 2, "0"),
         (["demo", "--project", "missing.tar.gz"], 2, "missing.tar.gz"),
+        (["demo", "--project", sys.executable], 2, "no sdist"),
+        (["up", "--forge", "nonsense"], 2, "no address"),
+        (["up", "--forge", "ftp://forge.invalid"], 2, "no address"),
     ],
 )
 def test_bad_input_gets_one_clear_line(herd: Herd, arguments: list[str], code: int, word: str) -> None:
     said = herd(*arguments, env={"HERD_GITHUB_TOKEN": "canary-token-0"})
     assert (said.code, "Traceback" in said.err) == (code, False), said
     assert word in said.err
+    assert len([line for line in said.err.splitlines() if line.startswith(("herd: ", "Error: "))]) == 1
 
 
 @pytest.mark.req("CLI-009")

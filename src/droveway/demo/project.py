@@ -117,7 +117,8 @@ def _fill(folder: Path, source: str | None) -> str:
             with tarfile.open(path) as archive:
                 archive.extractall(folder, filter="data")
     except (tarfile.TarError, zipfile.BadZipFile, OSError) as error:
-        raise InputError(f"--project {source} is no folder and no sdist (.tar.gz or .zip): {error}") from None
+        reason = str(error).splitlines()[0].rstrip(":") if str(error) else type(error).__name__
+        raise InputError(f"--project {source} is no folder and no sdist (.tar.gz or .zip): {reason}") from None
     inner = list(folder.iterdir())
     if len(inner) == 1 and inner[0].is_dir():
         for item in list(inner[0].iterdir()):

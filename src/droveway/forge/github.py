@@ -11,6 +11,7 @@ import httpx
 import msgspec
 
 from droveway.core.clock import Clock
+from droveway.core.errors import InputError
 from droveway.core.repo import RepoId
 from droveway.core.text import Redactor
 from droveway.forge import decode
@@ -55,9 +56,11 @@ class GitHubForge:
         transport: httpx.AsyncBaseTransport | None = None,
         git_url: str | None = None,
     ) -> None:
-        """Connect to nothing yet. ``transport`` None: the network."""
+        """Connect to nothing yet; InputError where ``api_url`` is no address. ``transport`` None: the network."""
         parts = urlsplit(api_url)
-        self.host = "github.com" if parts.hostname == "api.github.com" else parts.hostname or "localhost"
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"{api_url!r} is no address of a forge: write http(s)://HOST[:PORT][/api/v3]")
+        self.host = "github.com" if parts.hostname == "api.github.com" else parts.hostname
         web = "github.com" if parts.hostname == "api.github.com" else parts.netloc
         self.git_url = (git_url or f"{parts.scheme}://{web}").rstrip("/")
         self.token = token
