@@ -41,7 +41,7 @@ GATE = sh("git", "remote", "get-url", "origin")
 HOME = os.environ["HOME"]
 # Run by a git that is not the agent's own (its home is another one), it leaves a mark where the test looks.
 BITE = '[ "$HOME" = "%%s" ] || echo "$0 $*" >>"%%s/outside"\n' %% (HOME, P["canary"])
-prefixes = [sys.prefix, sys.base_prefix, P["package"]]
+prefixes = [sys.prefix, sys.base_prefix, *P["prefixes"], P["package"]]
 ours = [TREE, GATE, HOME, *prefixes, *map(os.path.realpath, prefixes)]
 def may(path):
     return any(path == root or path.startswith(root + "/") for root in ours) or "/mirror.git/objects" in path

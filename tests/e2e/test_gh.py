@@ -63,6 +63,9 @@ class Shop:
         return done
 
 
+pytestmark = pytest.mark.xdist_group("gh")  # all share one service
+
+
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")

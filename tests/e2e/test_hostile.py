@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from .test_engine_alone import processes
 from .test_up import Machine
 
 SLEEPER = "86397.25"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile")]  # all look at one aftermath
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def after(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             "state": str(machine.home / "state"),
             "forge": str(next((machine.home / "forge").rglob("objects"))),
             "roots": [str(machine.home), str(machine.clone), "/tmp", "/var/tmp", str(Path.home()), "/run"],
+            "prefixes": [sys.prefix, sys.base_prefix],  # of our own Python, which agents may read, wherever it lies
             "package": str(Path(droveway.__file__).parent.parent),
             "url": machine.url(),
             "sleeper": SLEEPER,

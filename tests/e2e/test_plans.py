@@ -68,6 +68,9 @@ class Shop(Machine):
         return [item for item in found if "pull_request" not in item]
 
 
+pytestmark = pytest.mark.xdist_group("plans")  # all share one service
+
+
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     shop = Shop(tmp_path_factory.mktemp("plans"))

@@ -60,6 +60,9 @@ class Shop:
         return {task["title"]: task["state"] for task in shown["tasks"]}
 
 
+pytestmark = pytest.mark.xdist_group("why")  # all share one service
+
+
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     machine = Machine(tmp_path_factory.mktemp("why"))
