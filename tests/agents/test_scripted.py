@@ -97,6 +97,15 @@ def test_a_step_that_fails_ends_with_1_and_the_cause(place: Path) -> None:
     assert run(place, "[{steps: [{run: ['false']}]}]").stderr.splitlines()[-1] == "false ended with 1"
 
 
+@pytest.mark.req("AGT-011")
+def test_a_replacement_that_stands_already_is_no_failure(place: Path) -> None:
+    step = "[{steps: [{replace: {path: a, old: before, new: after}}], say: done}]"
+    (place / "a").write_text("it was before\n")
+    for _ in range(2):
+        assert run(place, step).returncode == 0
+        assert (place / "a").read_text() == "it was after\n"
+
+
 def test_an_attempt_that_finds_its_work_done_commits_nothing_and_goes_on(place: Path) -> None:
     script = "[{steps: [{write: {path: a, text: b}}, {commit: once}], say: this is long enough}]"
     assert run(place, script).returncode == 0

@@ -342,3 +342,18 @@ def test_what_is_done_and_not_merged_holds_the_pr_back() -> None:
 def test_the_state_is_derived(rows: list[Any], pr: PullRequest | None, state: str, wanted: str) -> None:
     at = facts(rows, pr=pr, state=state)
     assert lifecycle(at.milestone, at.graph, at.pull) == wanted
+
+
+@pytest.mark.req("REV-100", "CLI-005")
+@pytest.mark.parametrize(
+    ("fixes", "who", "word"),
+    [
+        ([issue(2, P, type="fix", fix_cycle=1)], "the fleet", "a new head with the fixes"),
+        ([issue(2, F, type="fix", fix_cycle=1)], "a person", "herd dispatch 2"),
+        ([], "a person", "by hand"),
+    ],
+)
+def test_who_can_clear_requested_changes_depends_on_their_fix(fixes: list[Any], who: str, word: str) -> None:
+    (told,) = landing.review_blockers(batch(*fixes), seen(result(ReviewStatus.CHANGES_REQUESTED)))
+    assert (told.code, told.who) == ("review", who)
+    assert word in told.clears

@@ -28,7 +28,7 @@ from droveway.core.facts import Complete, Fact, FactUnknownError, Unknown
 from droveway.core.lease import Lease
 from droveway.core.points import point
 from droveway.core.repo import RepoId
-from droveway.core.vocabulary import CASCADE_FAILED, PAUSED, STABLE_DISAGREEMENT, branch_batch
+from droveway.core.vocabulary import CASCADE_FAILED, PAUSED, STABLE_DISAGREEMENT, Status, branch_batch
 from droveway.forge import ForgeError, Protection, readiness_of
 from droveway.forge.model import TRUSTED_ASSOCIATIONS, ReviewState
 from droveway.review import ReviewStatus
@@ -90,10 +90,18 @@ def review_blockers(facts: BatchFacts, seen: LandFacts) -> tuple[Blocker, ...]:
     if result.status is ReviewStatus.APPROVED:
         return ()
     because = f"the review of {seen.head[:12]} ended with {result.status.value}"
-    acts = result.status in (ReviewStatus.CHANGES_REQUESTED, ReviewStatus.WAITING)
-    if acts:
+    if facts.graph.active_fixes:
         return (Blocker("review", because, "a new head with the fixes, and its review", "the fleet"),)
-    return (Blocker("review", because, f"herd review {seen.pull.number}, or a merge by hand", "a person"),)
+    failed = [
+        task.number
+        for task in facts.graph.fixes.values()
+        if task.front.is_review_fix and task.open and task.status is Status.FAILED
+    ]
+    if failed:
+        because += "; its fix " + ", ".join(f"#{number}" for number in failed) + " failed"
+        return (Blocker("review", because, f"herd dispatch {' '.join(map(str, failed))}", "a person"),)
+    clears = f"a new head, or a merge of #{seen.pull.number} by hand; the review's comment says what it asks for"
+    return (Blocker("review", because, clears, "a person"),)
 
 
 def _criteria(facts: BatchFacts, seen: LandFacts) -> list[Blocker]:
