@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -80,29 +79,29 @@ def after(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     try:
         assert f"sandbox  {request.param}" in service.text()
         machine.verb("init")
-        owner = httpx.Client(base_url=machine.url(), headers={"Authorization": f"Bearer {machine.token()}"}, timeout=30)
-        victim = owner.post("/repos/owner/shop/issues", json={"title": "Victim", "body": "Stays open."}).json()
-        assert victim["number"] == 1
-        params = {
-            "walled": walled,
-            "canary": str(folder / "canary"),
-            "home": str(machine.home),
-            "state": str(machine.home / "state"),
-            "forge": str(next((machine.home / "forge").rglob("objects"))),
-            "roots": [str(machine.home), str(machine.clone), "/tmp", "/var/tmp", str(Path.home()), "/run"],
-            "prefixes": [sys.prefix, sys.base_prefix],  # of our own Python, which agents may read, wherever it lies
-            "package": str(Path(droveway.__file__).parent.parent),
-            "url": machine.url(),
-            "sleeper": SLEEPER,
-            "injection": hostile.INJECTION,
-        }
-        (folder / "script.yaml").write_text(json.dumps(hostile.script(params)))
-        (folder / "plan.json").write_text(json.dumps(hostile.plan()))
-        made = json.loads(machine.verb("plan", "--from-file", "../plan.json", "--json").stdout)
-        batch = str(made["batch"])
-        watched = machine.verb("watch", batch, "--timeout", "230", "--json", check=False)
-        assert watched.stdout, (watched.stderr, service.text()[-3000:])
-        with contextlib.closing(owner):
+        headers = {"Authorization": f"Bearer {machine.token()}"}
+        with httpx.Client(base_url=machine.url(), headers=headers, timeout=30) as owner:
+            victim = owner.post("/repos/owner/shop/issues", json={"title": "Victim", "body": "Stays open."}).json()
+            assert victim["number"] == 1
+            params = {
+                "walled": walled,
+                "canary": str(folder / "canary"),
+                "home": str(machine.home),
+                "state": str(machine.home / "state"),
+                "forge": str(next((machine.home / "forge").rglob("objects"))),
+                "roots": [str(machine.home), str(machine.clone), "/tmp", "/var/tmp", str(Path.home()), "/run"],
+                "prefixes": [sys.prefix, sys.base_prefix],  # of our own Python, which agents may read, wherever it lies
+                "package": str(Path(droveway.__file__).parent.parent),
+                "url": machine.url(),
+                "sleeper": SLEEPER,
+                "injection": hostile.INJECTION,
+            }
+            (folder / "script.yaml").write_text(json.dumps(hostile.script(params)))
+            (folder / "plan.json").write_text(json.dumps(hostile.plan()))
+            made = json.loads(machine.verb("plan", "--from-file", "../plan.json", "--json").stdout)
+            batch = str(made["batch"])
+            watched = machine.verb("watch", batch, "--timeout", "230", "--json", check=False)
+            assert watched.stdout, (watched.stderr, service.text()[-3000:])
             yield _look(owner, walled, machine, folder / "canary", made["batch"], json.loads(watched.stdout)["state"])
     finally:
         service.stop()
