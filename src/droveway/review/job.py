@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from droveway.core.decisions import CreateIssue, Decision, SetCommitStatus
+import msgspec
+
+from droveway.core.decisions import CreateIssue, Decision, EditIssue, SetCommitStatus
 from droveway.core.keys import Key
 from droveway.core.points import point
 from droveway.core.repo import RepoId
-from droveway.core.vocabulary import REVIEW_CONTEXT
+from droveway.core.vocabulary import REVIEW_CONTEXT, worker_branch
 from droveway.review import texts
 from droveway.review.chunks import material_gaps, plan_chunks
 from droveway.review.facts import batch_context, our_results, posted_result, read_diff, told
@@ -25,7 +27,7 @@ from droveway.review.rules import (
     verdict,
     wanted_fixes,
 )
-from droveway.work import FrontMatter, IssueBody, make_body, render_body
+from droveway.work import FrontMatter, IssueBody, make_body, parse_body, render_body
 
 if TYPE_CHECKING:
     from droveway.engine import JobContext
@@ -83,7 +85,7 @@ async def run_review(fleet: Fleet, context: JobContext) -> dict[str, Any]:
         if again is not None and again.open:
             await fleet.actuator.act(stale_decision(facts, again.head_sha), context.lease, loop="review")
         return {"status": "stale"}
-    await _post(fleet, context, facts)
+    await _post(fleet, context, repo, facts)
     return {"status": verdict(facts).value, "findings": len(facts.aggregate.findings)}
 
 
@@ -107,7 +109,7 @@ async def _pending(fleet: Fleet, context: JobContext, repo: RepoId, number: int,
     await fleet.actuator.act(decision, context.lease, loop="review")
 
 
-async def _post(fleet: Fleet, context: JobContext, facts: ReviewFacts) -> None:
+async def _post(fleet: Fleet, context: JobContext, repo: RepoId, facts: ReviewFacts) -> None:
     """Create the fix issue first, then the comment that names it (REV-065); each found again by its key (REV-055)."""
     fix_issue: int | None = None
     body = render_body(_fix_body(facts))
@@ -117,8 +119,30 @@ async def _post(fleet: Fleet, context: JobContext, facts: ReviewFacts) -> None:
         receipt = outcome.receipt(CreateIssue)
         fix_issue = receipt.number if receipt else None
         await point("review.fix-created")
+        if fix_issue is not None:
+            await _name_branch(fleet, context, repo, facts, fix_issue)
     await fleet.actuator.act(result_decision(facts, fix_issue), context.lease, loop="review")
     await point("review.posted")
+
+
+async def _name_branch(fleet: Fleet, context: JobContext, repo: RepoId, facts: ReviewFacts, number: int) -> None:
+    """Write the worker branch into the new issue's body: every later step reads it from there (BAT-025)."""
+    issue = await fleet.forge.issue(repo, number)
+    body = parse_body(issue.body) if issue else None
+    if issue is None or not isinstance(body, IssueBody) or body.front.branch:
+        return
+    front = msgspec.structs.replace(body.front, branch=worker_branch(number, issue.title))
+    edit = EditIssue(
+        facts.repo,
+        str(Key("BAT-025", facts.repo, f"issue:{number}")),
+        number,
+        body=render_body(msgspec.structs.replace(body, front=front, block="")),
+        expected_body=issue.body,
+    )
+    decision = Decision(
+        "BAT-025", facts.repo, f"issue:{number}", facts=("a new issue has its branch",), actions=(edit,)
+    )
+    await fleet.actuator.act(decision, context.lease, loop="review")
 
 
 def _fix_body(facts: ReviewFacts) -> IssueBody:
