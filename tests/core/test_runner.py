@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from droveway.core.clock import SystemClock
-from droveway.core.ids import RandomIds
+from droveway.core.ids import RandomIds, SeededIds
 from droveway.core.runner import Completed, End, Limits, Runner, scrubbed_environment
 
 SECOND = 1.0
@@ -175,3 +175,27 @@ asyncio.run(main())
 def test_the_scrubbed_environment_is_an_allow_list() -> None:
     source = {"PATH": "/bin", "GITHUB_TOKEN": "x", "HOME": "/h", "SSH_AUTH_SOCK": "/s", "LANG": "de"}
     assert scrubbed_environment(source, {"B": "c"}) == {"PATH": "/bin", "HOME": "/h", "LC_ALL": "C.UTF-8", "B": "c"}
+
+
+@pytest.mark.req("AGT-004")
+async def test_a_process_with_the_same_seed_does_not_stop_our_children(tmp_path: Path) -> None:
+    """Two simulations with one seed run side by side: the end of one's child leaves the other's alone."""
+    ours = Runner(SystemClock(), SeededIds(1))
+    ready = tmp_path / "ready"
+    child = asyncio.ensure_future(
+        ours.run(["sh", "-c", f"touch {ready}; sleep 2; echo lived"], cwd=tmp_path, env={"PATH": os.environ["PATH"]})
+    )
+    while not ready.exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.01)
+    code = (
+        "import asyncio, os\n"
+        "from droveway.core.clock import SystemClock\n"
+        "from droveway.core.ids import SeededIds\n"
+        "from droveway.core.runner import Runner\n"
+        "run = Runner(SystemClock(), SeededIds(1)).run\n"
+        "asyncio.run(run(['sh', '-c', 'true'], cwd='/', env={'PATH': os.environ['PATH']}))\n"
+    )
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+    assert await other.wait() == 0
+    done = await child
+    assert (done.text(), done.code, done.end) == ("lived\n", 0, End.EXITED)

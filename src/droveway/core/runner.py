@@ -213,7 +213,8 @@ class Runner:
         git does. Raises FileNotFoundError or PermissionError if it can't start.
         """
         limits = limits or Limits()
-        tag = self._ids.new()
+        # Ours alone even where ids are seeded: another process with the same seed must not stop our children.
+        tag = f"{os.getpid()}.{self._ids.new()}"
         with self._clock.hold():
             started = self._clock.monotonic()
             process = await asyncio.create_subprocess_exec(
